@@ -1,1 +1,1 @@
-"""Layers beside one another: what each needs of parameters and of a cache to hold a graph."""
+"""Layers side by side: the parameters and the cache that each needs to hold a graph."""

@@ -1,8 +1,8 @@
 """What each of several layers needs to hold a graph: numbers cached for each token, and parameters.
 
-Layers differ in what a key costs, so that D_K alone does not compare them. Of every head count and
-learning rate of a layer the cheapest threshold counts, one for what is cached and one for what is
-trained.
+A key costs more in one layer than in another, so D_K alone does not compare them. Each layer counts
+with its cheapest threshold over all head counts and learning rates, found separately for what is
+cached and for what is trained.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rgr_dist.study.study import Study
 Paid = Literal["cached", "parameters"]
 PAID: tuple[Paid, Paid] = ("cached", "parameters")
 OF_COST = ("", "_low", "_high", "_h", "_d_k", "_learning_rate")
-"""What is told of the cheapest threshold, behind the name of what is paid."""
+"""Endings, after ``cached`` or ``parameters``, of the columns about the cheapest threshold."""
 
 SIZES = ("m", "d_model", "degree", "n_edges")
 
@@ -42,8 +42,8 @@ class Arm(NamedTuple):
 
     Attributes:
         cost: null where no threshold is known.
-        low, high: of the interval of the threshold, null if not known; low where no threshold is
-            known the least cost that is not excluded.
+        low, high: the costs at the ends of the threshold's interval, null if not known; where no
+            threshold is known, low is the least cost that is not excluded.
     """
 
     cell: Cell
@@ -60,17 +60,16 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
     """The cheapest threshold of each layer in each size and step limit, in the study's order.
 
     Returns:
-        ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``; before
-        compression ``setting``, what tells a row from others of its size, ``length=64``, if there
-        are several: their thresholds are of other problems, and are kept apart. And for
-        ``cached`` and ``parameters`` each: the least cost; ``_low`` and ``_high``, its ends if
-        every threshold lies in its interval: the least of the arms' ends, null if not known;
-        ``_h``, ``_d_k`` and ``_learning_rate`` of the threshold that has it. ``per_cached`` are
-        relations held for each cached number, m′ / cached, and ``bits`` of the graph for each
-        parameter. cached is null of a layer that does not say. status is ``open`` while any
-        threshold is, ``inconsistent`` where one is, and might be cheaper, ``pruned`` where a head
-        count of a larger D_K was not searched to its end, and might be cheaper, else ``found``, or
-        ``censored`` if none is.
+        ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``. If a size has
+        several settings, ``setting`` before compression tells them apart, as in ``length=64``: they
+        are different problems, whose thresholds are not mixed. ``cached`` and ``parameters`` are
+        the least costs; each has ``_low`` and ``_high``, its ends if every threshold lies in its
+        interval (the least of the arms' ends, null if not known), and ``_h``, ``_d_k`` and
+        ``_learning_rate`` of the threshold that has it. ``per_cached`` is relations held for each
+        cached number, m′ / cached; ``bits`` is bits of the graph for each parameter. cached is null
+        for a layer that does not say what it caches. status is ``open`` while any threshold is;
+        ``inconsistent`` where one is that might be cheaper; ``pruned`` where a head count of larger
+        D_K, not searched to its end, might be cheaper; else ``found``, or ``censored`` if none is.
     """
     groups: dict[tuple[Cell, str, int], list[Cell]] = {}
     for cell in results.study.cells:
@@ -104,7 +103,7 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
 
 
 def _without_layer(cell: Cell, study: Study) -> Cell:
-    """The cell as it is for every layer, learning rate and step limit: with the study's first."""
+    """The cell with the study's first layer, learning rate and step limit in place of its own."""
     first = study.cells[0]
     shared = {"learning_rate": first.training.learning_rate, "max_steps": first.training.max_steps}
     training = cell.training.model_copy(update=shared)
@@ -113,7 +112,7 @@ def _without_layer(cell: Cell, study: Study) -> Cell:
 
 
 def _settings(cells: Sequence[Cell], study: Study) -> dict[str, str]:
-    """By cell_id what tells a cell from others of its size: ``length=64``, or its file."""
+    """What tells each cell from others of its size, ``length=64`` or its file, by cell_id."""
     apart = Study(
         name=study.name, cells=tuple(dict.fromkeys(cells)), search=study.search, files=study.files
     )
@@ -121,11 +120,11 @@ def _settings(cells: Sequence[Cell], study: Study) -> dict[str, str]:
 
 
 Prices = Mapping[tuple[str, int, int], pd.DataFrame]
-"""Of a layer in d_model at h heads what each d_k costs that was tried."""
+"""By layer, d_model and h: what each d_k that was tried costs."""
 
 
 def _prices(results: StudyResults) -> Prices:
-    """What the layers of files cost, as their runs have it; of the paper's it is known."""
+    """What layers from files cost, as stored with their runs; a formula has it for the paper's."""
     tried: dict[tuple[str, int, int], pd.DataFrame] = {}
     own = results.runs[results.runs["parameters"].notna()]
     for cell in results.study.cells:
@@ -136,9 +135,9 @@ def _prices(results: StudyResults) -> Prices:
 
 
 def _cost(cell: Cell, h: int, d_k: int, prices: Prices, paid: Paid) -> int | None:
-    """What a layer costs at some width; of a file's by the parabola through the nearest tried.
+    """What a layer costs at some width; one from a file by a parabola through the nearest tried.
 
-    That is exact where numbers are of d_k, of d_k², or of neither.
+    That is exact where the cost is a sum of terms in d_k², in d_k and without d_k.
     """
     if cell.layer is None:
         return h * d_k * (1 if paid == "cached" else 2 * cell.d_model)
@@ -170,7 +169,7 @@ def _arms(
 
 
 def _cheapest(arms: list[Arm], paid: Paid) -> Row:
-    """What is told of the least cost, and its arm."""
+    """The columns about the least cost and its arm."""
     found = [arm for arm in arms if arm.cost is not None]
     lows, highs = (
         [end for end in ends if end is not None]
@@ -212,19 +211,19 @@ def order_of(results: StudyResults) -> pd.DataFrame:
 
 
 def order(costs: pd.DataFrame) -> pd.DataFrame:
-    """The layers by what they hold for a cached number, by setting, compression and step limit.
+    """The layers ranked by relations per cached number, by setting, compression and step limit.
 
     Args:
         costs: of ``costs_of``.
 
     Returns:
-        ``setting`` if the costs have it; ``compression, max_steps, model, n``, sizes of that
-        compression, each within its largest limit up to max_steps; ``per_cached, low, high``,
-        geometric means over them, low and high of the ends of the costs' intervals; ``bits,
-        bits_low, bits_high`` of the graph for each parameter likewise; ``inconsistent``, at how
-        many sizes a width passes below one that fails; ``rank`` from 1; ``beside_best``, whether
-        its interval reaches that of the first. Layers without a threshold in one of the sizes have
-        no numbers and no rank.
+        ``setting`` if the costs have it; ``compression, max_steps, model``; ``n``, the number of
+        sizes of that compression, each within its largest limit up to max_steps; ``per_cached, low,
+        high``, geometric means over these, low and high from the ends of the costs' intervals;
+        ``bits, bits_low, bits_high``, the same for bits of the graph per parameter;
+        ``inconsistent``, the number of sizes where a width passes below one that fails; ``rank``
+        from 1; ``beside_best``, whether the layer's interval reaches that of the first. A layer
+        without a threshold in one of the sizes has no numbers and no rank.
     """
     rows: list[Row] = []
     kinds: dict[str, Any] = {"setting": "object"} if "setting" in costs else {}
@@ -255,13 +254,13 @@ def order(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_largest(costs: pd.DataFrame) -> pd.DataFrame:
-    """Of each layer in each size the row of the largest step limit."""
+    """The row of the largest step limit, for each layer in each size."""
     size = [name for name in ("graph", *SIZES, "setting", "model") if name in costs]
     return costs[costs["max_steps"] == costs.groupby(size)["max_steps"].transform("max")]
 
 
 def _means(of: pd.DataFrame) -> Row:
-    """Geometric means over sizes of one compression, if all have a threshold."""
+    """Geometric means over the sizes of one compression, if all of them have a threshold."""
     edges, bits = of["n_edges"].astype("float64"), of["bits"] * of["parameters"]
     told = {"per_cached": of["per_cached"], "bits": of["bits"]}
     told |= {"low": edges / of["cached_high"], "high": edges / of["cached_low"]}

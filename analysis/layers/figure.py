@@ -1,4 +1,4 @@
-"""What each layer caches to hold a graph, beside the first of them."""
+"""What each layer caches to hold a graph, compared with the study's first layer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
 
     Args:
         rows: of ``costs.costs_of`` with ``text``, each size within one step limit.
-        first: the layer that the others stand beside.
+        first: the layer that the others are compared with.
     """
     seen = [row for row in rows if row["cached"] is not None or row["cached_low"] is not None]
     reach = [row[f"cached{end}"] for row in seen for end in ("", "_low", "_high")]
@@ -76,7 +76,7 @@ def _scale(row: Row) -> float:
 
 
 def _bounds(own: Sequence[Row]) -> tuple[tuple[float, float], ...]:
-    """Of each size, the cached numbers at which a layer has a parameter for each bit."""
+    """For each size, the cached numbers at which a layer would have one parameter per bit."""
     arm = ("h", "d_k")
     known = [
         row

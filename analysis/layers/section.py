@@ -17,7 +17,7 @@ from rgr_dist.analysis.wording import plural, three_digits, with_limits, with_ra
 
 
 def section(results: StudyResults) -> Section | None:
-    """Costs of every layer; None for a study of one."""
+    """The costs of every layer; None for a study that compares no layers."""
     if not compares_layers(results.study):
         return None
     rows, order = rows_of(costs_of(results)), rows_of(order_of(results))
@@ -34,7 +34,7 @@ def section(results: StudyResults) -> Section | None:
 
 
 def headline(results: StudyResults) -> list[str]:
-    """Which layers hold most for a cached number, and whether longer training changes it.
+    """Which layers hold the most per cached number, and whether longer training changes the order.
 
     At least one sentence.
     """
@@ -65,7 +65,7 @@ def headline(results: StudyResults) -> list[str]:
 
 
 def _changes(order: list[Row]) -> list[str]:
-    """Whether the order of the layers is another at the smallest step limit."""
+    """How far the layers' order at the smallest step limit agrees with that at the largest."""
     told = [
         f"{three_digits(tau)} of {plural(layers, 'layer')} at {where}"
         for where, tau, layers in correlations(order)
@@ -87,7 +87,7 @@ def _limits(order: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def _ranked_together(order: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """The rows of each compression and setting by their name: ``4``, or ``4 and length=64``."""
+    """The rows of each compression and setting, by its name: ``4``, or ``4 and length=64``."""
     places: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(order, key=lambda row: (row["compression"], row.get("setting", ""))):
         setting = f" and {row['setting']}" if row.get("setting") else ""
@@ -104,8 +104,8 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
     Returns:
         For each compression and setting: its name, ``4`` or ``4 and length=64``, the correlation,
         and how many layers have a rank within both.
-        One with one limit has none, nor has one where all layers hold the same within a limit or
-        where only some sizes have the smallest.
+        A group is left out if it has one limit alone, if all its layers hold the same within a
+        limit, or if only some of its sizes have the smallest limit.
     """
     told = []
     for where, every in _ranked_together(order).items():
@@ -125,7 +125,7 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
 
 
 def _size(row: Mapping[str, Any]) -> str:
-    """``(64, 16)``, or ``(64, 16, length=64)``."""
+    """A row's size in words: ``(64, 16)``, or ``(64, 16, length=64)``."""
     parts = row["m"], row["d_model"], row.get("setting")
     return f"({', '.join(str(part) for part in parts if part)})"
 
