@@ -1,4 +1,4 @@
-"""A page of many cells: it shows some of them, so that it stays small enough to be sent on."""
+"""Cut a page of many cells to some of them, so that it stays small enough to be sent on."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.page.section import Section, Table
 
 LARGEST = 400_000
-"""The most bytes of a page; what cannot be cut may exceed it."""
+"""The most bytes of a page, unless what cannot be cut takes more."""
 
 MOST = (12, 6, 3)
 """How many cells to show, tried in turn until the page fits."""
 
 FEW_ROWS = 24
-"""Rows of a table that is shown whole."""
+"""The most rows of a table that is always shown whole."""
 
 CUT = "Here are"
-"""How a caption begins to tell what its figure or table leaves out."""
+"""The first words with which a caption says what its figure or table leaves out."""
 
 
 Draw = Callable[[Sequence[Section], bool], str]
-"""The page of sections, which holds its tables as files or does not."""
+"""Draws the page of some sections; the flag says whether it embeds its tables as files."""
 
 
 def fitted(draw: Draw, sections: Sequence[Section], cells: Sequence[str]) -> str:
-    """The page with as many of the cells as it has room for, then without the tables as files.
+    """The page with as many cells as fit, and without its tables as files if even few do not.
 
     Args:
-        cells: the anchors of those that figures draw, by size; tables list them before others.
+        cells: anchors of the cells that figures draw, by size; tables prefer these to others.
     """
     page = draw(sections, True)
     tried = [([*sections], True)]
@@ -45,13 +45,13 @@ def fitted(draw: Draw, sections: Sequence[Section], cells: Sequence[str]) -> str
 
 
 def panels_of(figure: Figure, cells: Collection[str]) -> Figure:
-    """A figure without the panels of other cells."""
+    """A figure with the panels of these cells alone."""
     panels = tuple(panel for panel in figure.panels if panel.cell in cells)
     return replace(figure, panels=panels, columns=max(1, min(figure.columns, len(panels))))
 
 
 def _of_cells(section: Section, cells: Sequence[str], most: int) -> Section:
-    """A section with at most so many cells in each figure and long table, or as it is."""
+    """A section with at most ``most`` cells in each figure and long table that can be cut."""
     figures = [_drawn(figure, most) for figure in section.figures]
     shown = [_listed(table, cells, most) for table in section.shown]
     if figures == [*section.figures] and shown == [*section.shown]:
@@ -60,7 +60,7 @@ def _of_cells(section: Section, cells: Sequence[str], most: int) -> Section:
 
 
 def _drawn(figure: Figure, most: int) -> Figure:
-    """A figure with some of its cells, if each has panels of its own."""
+    """A figure with at most ``most`` of its cells, if every panel belongs to one cell."""
     every = [*dict.fromkeys(panel.cell for panel in figure.panels if panel.cell is not None)]
     if len(every) <= most or any(panel.cell is None for panel in figure.panels):
         return figure
@@ -71,7 +71,7 @@ def _drawn(figure: Figure, most: int) -> Figure:
 
 
 def _listed(table: Table, cells: Sequence[str], most: int) -> Table:
-    """A table with the rows of some cells, if a file has the others."""
+    """A table with the rows of at most ``most`` cells, if it is long and a file has all of them."""
     if table.file is None or table.cell is None or len(table.rows) <= FEW_ROWS:
         return table
     own = dict.fromkeys(row[table.cell] for row in table.rows)
@@ -85,7 +85,7 @@ def _listed(table: Table, cells: Sequence[str], most: int) -> Table:
 
 
 def _evenly(cells: Sequence[str], most: int) -> Sequence[str]:
-    """At most so many of the cells, the first and the last too."""
+    """At most ``most`` of the cells, evenly spaced, with the first and the last."""
     if len(cells) <= most:
         return cells
     return [cells[round(i * (len(cells) - 1) / (most - 1))] for i in range(most)]

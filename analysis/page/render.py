@@ -32,11 +32,11 @@ def render(
 
     Args:
         title: of the document.
-        sections: in order; the first is the head, without a heading of its own in the contents. It
-            holds the second one below its title, if that has a figure.
-        files: what lies beside the page, by name.
+        sections: in order. The first is the head, which the contents do not list; below its title
+            it shows the second section, if that has a figure.
+        files: the files that lie next to the page, by name.
         drawn_by: the command that draws the page's figures as files.
-        archive: the files once more, as ``archive_of`` has them, to be held by the page.
+        archive: the same files as ``archive_of`` packs them, for the page to embed.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
@@ -65,8 +65,8 @@ def body_of(
     """A section as HTML, without its heading.
 
     Args:
-        is_lead: whether it stands below the title, its figures first.
-        lead: of the head, the section that stands there.
+        is_lead: whether the section stands below the page's title, its figures first.
+        lead: for the head, the section that stands there, with its HTML.
     """
     template = _environment().get_template(f"sections/{section.template}.html.j2")
     values = {"section": section, "paper": paper, "is_lead": is_lead, "lead": lead}
@@ -98,22 +98,22 @@ def math(text: Any) -> Markup:
 
 
 def prose(text: Any) -> Markup:
-    """A paragraph of our own words, whose template has several lines, as one line of HTML."""
+    """A paragraph of our own words as one line of HTML, however many lines its template has."""
     return Markup(" ").join(math(text).split())
 
 
 @cache
 def _source(name: str) -> str:
-    """A file of the templates without its comments and indentation, which only take room."""
+    """A template file without its comments and indentation, which would only take up room."""
     lines = (Path(__file__).parent / "templates" / name).read_text("utf-8").splitlines()
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 
 def archive_of(files: Mapping[str, bytes]) -> str:
-    """The files as a zip archive in a data address, so that a page that was sent on has them."""
+    """The files as a zip archive in a ``data:`` URL, so that a page that is sent on has them."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in files.items():
-            entry = zipfile.ZipInfo(name)  # of no date: the same tables give the same bytes
+            entry = zipfile.ZipInfo(name)  # undated: the same tables give the same bytes
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
     return f"data:application/zip;base64,{base64.b64encode(packed.getvalue()).decode()}"

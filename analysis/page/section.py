@@ -22,11 +22,11 @@ class Column:
 
     Attributes:
         head: its header.
-        cell: what it shows of a row, or the key of that; None is shown as a dash.
-        value: what it is sorted by, or the key of that; what it shows, if not given.
-        form: how a number is shown, as ``format`` has it: ``.3f``; whole ones have commas.
-        text: words, which stand on the left and sort by alphabet.
-        names: names that are not ours to mark up.
+        cell: a row's key, or a function of a row, for what it shows; None is shown as a dash.
+        value: the same for what it is sorted by; by default, what it shows.
+        form: how ``format`` shows its numbers: ``.3f``; by default, integers have commas.
+        text: whether it holds words, which are aligned left and sorted alphabetically.
+        names: whether it holds names, which get no markup.
     """
 
     head: str
@@ -48,7 +48,7 @@ class Column:
         return str(value)
 
     def sorted_by(self, row: Row) -> str | None:
-        """What the row is sorted by where that is not what it begins with; empty if it has none."""
+        """What the row is sorted by; None if its text says so already, empty if it has no value."""
         if self.value is None:
             return None
         value = _value(self.value, row)
@@ -67,14 +67,14 @@ class Table:
     """Rows to read on the page.
 
     Attributes:
-        name: its id.
+        name: its id on the page.
         caption: what it lists, and how to read it.
         cell: the key of a row that holds its cell's anchor, which ties it to the figures.
-        anchored: whether its rows are the cells' own, which addresses lead to.
-        apart: the rows to be shaded.
-        folded: shown once a reader unfolds it, under this summary and the number of rows.
-        file: which of the files has the rows too, so that a page may leave some out.
-        left_out: how many it leaves out.
+        anchored: whether its rows carry their cells' anchors, so that links lead to them.
+        apart: tells which rows are shaded.
+        folded: if given, the table stays folded under this summary until a reader unfolds it.
+        file: the file that has all rows too, so that a page may leave some out.
+        left_out: how many rows are left out.
     """
 
     name: str
@@ -94,12 +94,12 @@ class Section:
     """A part of the page with a heading of its own.
 
     Attributes:
-        name: its address on the page; its template is ``sections/<name>.html.j2``, or the plain
-            one that shows words, figures and tables in turn.
+        name: its address on the page.
         words: paragraphs before the figures.
         shown: the tables to read.
-        values: what its own template shows besides.
-        files: tables to download, by name; written as CSV beside the page.
+        template: ``sections/<template>.html.j2``; ``plain`` shows words, figures, tables in turn.
+        values: what else its template shows.
+        files: tables to download, by name; written as CSV next to the page.
     """
 
     name: str
@@ -113,10 +113,10 @@ class Section:
 
 
 def cell_column() -> Column:
-    """The cell that a row is of."""
+    """The column that names each row's cell."""
     return Column("cell", "short", text=True, names=True)
 
 
 def bits_column() -> Column:
-    """Bits of the graph per parameter, at the threshold of a row."""
+    """The column of the graph's bits per parameter at each row's threshold."""
     return Column("bits", graph_bits_per_parameter, form=".2f")
