@@ -1,4 +1,4 @@
-"""What a report has, in order, whatever its study is of. A new section is named here."""
+"""The sections of a report, in order, for every kind of study. A new section is added here."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (facts.taus, D_V),
     (facts.said, D_V),
     (cost.section, ALL),
-    (provenance.protocol, D_K + ACCURACY + PHASES + LAYERS),  # the paper asks for no D_V
+    (provenance.protocol, D_K + ACCURACY + PHASES + LAYERS),  # the paper has no D_V
     (provenance.provenance, ALL),
     (provenance.repeat, ALL),
 )
-"""The sections in order, each with what a study finds: ``Model.finds``, phases, or layers.
+"""The sections in order, each with the kinds of study it is for: ``Model.finds``, phases, layers.
 
-One that a study has nothing of is None, and is left out.
+A section for which a study has no data is None, and is left out.
 """
 
 
@@ -90,11 +90,11 @@ def figures(
 
     Args:
         content: the page's sections.
-        names: of those that are asked for; all if none is given.
-        cells: the anchors of those whose panels are asked for; every panel if None.
+        names: of the figures wanted; all figures if empty.
+        cells: the anchors of the cells whose panels are wanted; every panel if None.
 
     Raises:
-        StudyError: the page has no figure of such a name.
+        StudyError: the page has no figure of one of these names.
     """
     drawn = [figure for section in content for figure in section.figures]
     if cells is not None:

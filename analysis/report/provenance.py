@@ -33,11 +33,11 @@ SEARCH = (
 
 
 FEW = 6
-"""Cells that are named where their setting differs. More are counted, if their names tell it."""
+"""The most cells to name where a setting differs; more are counted, if their names show it."""
 
 
 def protocol(results: StudyResults) -> Section:
-    """Every setting; those that are not the paper's stand first."""
+    """Every setting, after those that differ from the paper's."""
     study = results.study
     apart, words, shown = differences(study), [], []
     if study.search.mode == "threshold":
@@ -60,14 +60,14 @@ def provenance(results: StudyResults) -> Section:
 
 
 def _listed(name: str, caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table of texts that are not ours to mark up."""
+    """A table of texts that get no markup, since they are not ours."""
     columns = [Column(head, head, text=True, names=True) for head in heads]
     listed = [dict(zip(heads, row, strict=True)) for row in rows]
     return Table(name=name, caption=caption, columns=columns, rows=listed, cell=None)
 
 
 def repeat(results: StudyResults) -> Section:
-    """How to repeat the study: what trains it again, and tells how a threshold came about."""
+    """How to repeat the study: the commands that train it again and explain a threshold."""
     study = results.study
     file = shlex.quote(f"{study.name}.yaml")
     cell = study.name_of(study.cells[0])
@@ -89,10 +89,10 @@ def repeat(results: StudyResults) -> Section:
 
 
 def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
-    """Every setting that the model uses, as (name, value), with the cells that have each.
+    """Every setting that the model uses, as (name, value), with the cells that have each value.
 
     Args:
-        most: cells that are named; more are counted, if the name of each tells its value.
+        most: the most cells to name for a value; more are counted, if each name shows the value.
     """
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
@@ -113,7 +113,7 @@ def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
 
 
 def _unmade(cell: Cell) -> set[str]:
-    """Parameters of a construction, where the model is trained."""
+    """The parameters of a construction, which a trained model has no use for."""
     names = Construction.model_fields if cell.record.algorithm is None else ()
     return {f"construction.{name}" for name in names}
 
@@ -121,8 +121,9 @@ def _unmade(cell: Cell) -> set[str]:
 def differences(study: Study) -> list[tuple[str, str, str]]:
     """What differs from the paper in training and judging: setting, its value here, the paper's.
 
-    The paper's values are those of App. A.1 and Table 2, or of the model's own section; what it
-    leaves open cannot differ. Graphs, sizes and the search are what a study asks, not how.
+    The paper's values are those of App. A.1 and Table 2, or of the model's own section; a setting
+    that it leaves open cannot differ. Graphs, sizes and the search, except for its target and
+    seeds, are what a study asks, not how.
     """
     ours: dict[str, dict[str, dict[str, list[str]]]] = {}  # setting, theirs, ours: cells
     for cell in study.cells:

@@ -1,4 +1,4 @@
-"""Writes a study's report: into a folder, or into the store beside the study's tables."""
+"""Write a study's report, or a page that compares two studies, into the store."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rgr_dist.study.document import shipped_studies
 def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence, to be quoted.
 
-    Of a transformer's study further lines have its other cells, and how many runs collapsed.
+    For a transformer's study, further lines give its other cells and how many runs collapsed.
     """
     found = findings(results)
     return "\n".join(found) if results.study.record.finds == "accuracy" else found[0]
 
 
 def publish(results: StudyResults, store: Store) -> Written:
-    """Write the report and ``laws.json`` into the store, and what they were written from.
+    """Write the report and ``laws.json`` into the store, with a record of what they come from.
 
     Raises:
         StoreError: the store cannot be written to.
@@ -60,7 +60,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     files["study.yaml"] = results.study.to_yaml().encode()
 
     page = _page(results.study.name, content, files, results)
-    if results.decisions is not None:  # too long to be held by the page
+    if results.decisions is not None:  # too long to embed in the page
         files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
     return page, files
 
@@ -98,7 +98,7 @@ def comparison(
 def _page(
     title: str, content: Sequence[Section], files: dict[str, bytes], *shown: StudyResults
 ) -> str:
-    """A page of sections, of no more bytes than it may have."""
+    """The page of some sections, cut to fit the largest size allowed."""
     archive, command = archive_of(files), drawn_by(*shown)
 
     def draw(sections: Sequence[Section], holds_files: bool) -> str:
@@ -109,7 +109,7 @@ def _page(
 
 
 def drawn_by(*compared: StudyResults) -> str:
-    """The command that draws the figures of a page as files; none for one study in two stores."""
+    """The command that draws a page's figures as files; empty for one study in two stores."""
     names = [results.study.name for results in compared]
     if len({*names}) < len(names):
         return ""
@@ -121,7 +121,7 @@ def drawn_by(*compared: StudyResults) -> str:
 def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
     """Write a page and its files into a folder of the store; returns the address of the page.
 
-    The page comes last. Nothing is synced, since a report can be written again.
+    The page is written last. Nothing is synced, since a report can be written again.
 
     Raises:
         StoreError: the store cannot be written to.

@@ -1,4 +1,4 @@
-"""What the report in a store was written from: one that would be the same is not written again."""
+"""What the report in a store was written from, so that the same report is not written twice."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, anal
 SOURCES = {".py", ".j2", ".css", ".js"}
 """Endings of our files that a report depends on."""
 FROM_OTHERS = ("thresholds", "all_pairs")
-"""Tables of other studies that theory is set beside."""
+"""Tables of other studies that the report compares with theory."""
 
 
 class Written(BaseModel, frozen=True):
-    """A report that lies in a store; kept beside it as ``written.json``.
+    """The record of a report in a store, kept beside it as ``written.json``.
 
     Attributes:
-        address: of its page.
-        headline: its finding, in a sentence.
-        origin: digest of what it was written from.
-        files: digest of each of its files, by its path within the store.
+        address: of the report's page.
+        headline: the finding, in a sentence.
+        origin: digest of what the report was written from.
+        files: digest of each of the report's files, by path within the store.
     """
 
     address: str
@@ -37,7 +37,7 @@ class Written(BaseModel, frozen=True):
 
 
 def keep(study: str, store: Store, written: Written) -> None:
-    """Keep what a report was written from.
+    """Store the record of a report.
 
     Raises:
         StoreError: it could not be stored.
@@ -46,7 +46,7 @@ def keep(study: str, store: Store, written: Written) -> None:
 
 
 def written_before(results: StudyResults, store: Store) -> Written | None:
-    """The report that the store has, if it is whole and would be written the same again."""
+    """The report in the store, if it is whole and would be written the same again; else None."""
     study = results.study.name
     text = store.read_bytes(_path(study))
     if text is None:
@@ -63,7 +63,7 @@ def written_before(results: StudyResults, store: Store) -> Written | None:
 
 
 def origin_of(results: StudyResults, store: Store) -> str:
-    """Digest of what a report follows from: the runs, the study, other studies' results, our code.
+    """Digest of what a report depends on: the runs, the study, other studies' results, our code.
 
     Args:
         results: as ``open_results`` gives them, with the store's version.
@@ -95,7 +95,7 @@ def digest_of(content: bytes) -> str:
 
 @cache
 def _sources() -> str:
-    """Digest of all our code: an editable installation changes without a new version."""
+    """Digest of all our code, since an editable installation changes without a new version."""
     digest = hashlib.sha256()
     for folder in PACKAGES:
         for path in sorted(path for path in folder.rglob("*") if path.suffix in SOURCES):

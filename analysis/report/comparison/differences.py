@@ -1,4 +1,4 @@
-"""In what two studies differ, and what that means for their results."""
+"""What two studies differ in, and what that means for their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rgr_dist.analysis.wording import MISSING, plural, span
 from rgr_dist.study.study import Study
 
 FEW_SETTINGS = 3
-"""Settings that a sentence names; the page has a table of all."""
+"""The most settings that a sentence names; the page has a table of all of them."""
 
 
 def differences(pair: Pair, names: Names) -> Section:
@@ -49,10 +49,10 @@ def differences(pair: Pair, names: Names) -> Section:
 def _apart(
     pair: Pair, told: Callable[[StudyResults, float], Sequence[tuple[str, str]]]
 ) -> list[Row]:
-    """What differs of what is told of each study: ``name, a, b``, None where one has no such thing.
+    """Whatever is told differently of the two studies: ``name, a, b``, None where one has no value.
 
     Args:
-        told: of a study, with so many cells named for each value.
+        told: gives (name, value) pairs of a study; its second argument is the most cells to name.
     """
     whole, short = ([dict(told(results, most)) for results in pair] for most in (math.inf, FEW))
     rows = []
@@ -64,7 +64,7 @@ def _apart(
 
 
 def caveats(pair: Pair, names: Names) -> list[str]:
-    """What else differs, what passes in each, and how many runs did not converge."""
+    """Which settings differ, what D_K* is in each study, and how many runs did not converge."""
     apart = _apart(pair, lambda results, most: settings(results.study, most))
     said = []
     if apart:
@@ -87,7 +87,7 @@ def caveats(pair: Pair, names: Names) -> list[str]:
 
 
 def _which_width(study: Study) -> str:
-    """Which width D_K* is: what it must reach, and in how many steps if it is trained."""
+    """What D_K* is: the width, the score that it must reach, and within how many training steps."""
     search, limits = study.search, [cell.training.max_steps for cell in study.cells]
     end = "at most" if study.record.minimised else "at least"
     mean = f"{study.record.score} over {plural(search.seeds, 'seed')} is {end} {search.target:g}"

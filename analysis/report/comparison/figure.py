@@ -20,7 +20,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
     """A point for each cell that has a D_K* in both studies.
 
     Args:
-        pairs: rows of ``rgr_dist.analysis.report.side_by_side``: both D_K*, their ratio, its ends.
+        pairs: rows of ``comparison.widths.pairs_of``: both D_K*, their ratio and its ends.
         first, second: what the studies are called.
     """
     both = [row for row in pairs if row["ratio"] is not None]

@@ -1,4 +1,4 @@
-"""Two studies and the cells that stand beside each other."""
+"""Two studies, and which of their cells are compared."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def by_accuracy(pair: Pair) -> bool:
 
 
 def partners_of(pair: Pair) -> dict[str, str]:
-    """The cell of the second study that stands beside each of the first, by cell_id.
+    """The cell of the second study that each cell of the first is compared with, by cell_id.
 
-    One of its size alone is compared whatever else differs. Where either study has several of a
-    size, they must agree in the keys that tell those apart, such as the step limit.
+    If each study has one cell of a size, the two are compared whatever else differs. If either has
+    several, the two must agree in the keys that tell those apart, such as the step limit.
     """
     groups: tuple[dict[str, list[Cell]], ...] = {}, {}
     for results, group in zip(pair, groups, strict=True):
@@ -51,7 +51,7 @@ def partners_of(pair: Pair) -> dict[str, str]:
 
 
 def alone(pair: Pair) -> tuple[list[str], list[str]]:
-    """The names of the cells of each study that the other has not."""
+    """The names of the cells of each study that the other lacks."""
     partners = partners_of(pair)
     both = set(partners), set(partners.values())
     first, second = (

@@ -1,4 +1,4 @@
-"""The head of a page of two studies, and what they say in sentences and a row for each cell."""
+"""The page that compares two studies, and its findings in sentences and a row for each cell."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
 
     Returns:
         Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low,
-        ratio_high``; no ratio while a search is open, and no end of one where an end of D_K* is not
-        known. Of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
+        ratio_high``; the ratio is null while a search is open, and an end of it where an end of
+        D_K* is not known. For studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b,
+        difference``.
     """
     if by_accuracy(pair):
         splits_ = [{"cell": row["short"]} | row for row in shared_splits(pair)]

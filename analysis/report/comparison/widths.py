@@ -1,4 +1,4 @@
-"""What two studies found, D_K* of each cell and the laws, and the ratio of the two."""
+"""What two studies found: the D_K* of each cell, their ratio, and the laws."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ COMPARED = {
     "D_K": "D_K", "low": "D_K_low", "high": "D_K_high", "h": "h_star", "d_k": "d_k",
     "words": "width_words", "h_words": "arm_words",
 }  # fmt: skip
-"""What a row of both cells has of each, and the key of it in ``cells_of``."""
+"""What a row of two cells has from each of them, and the key of that in ``cells_of``."""
 
 
 def pairs_of(pair: Pair, names: Names) -> list[Row]:
@@ -149,7 +149,7 @@ def ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
 def _mean_words(known: Sequence[Row], names: Names) -> list[str]:
     """The geometric mean of the ratios, with its interval, and their range.
 
-    Cells of one size count as one, with their mean: they are no independent evidence.
+    Cells of one size count as one, with their mean: they are not independent evidence.
     """
     if not known:
         return ["No cell has a threshold in both."]

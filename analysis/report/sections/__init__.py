@@ -1,1 +1,1 @@
-"""The sections of a report, a file each, in the order of ``rgr_dist.analysis.report.contents``."""
+"""Sections about a study as a whole, a file each: its summary, cost, and state while it runs."""

@@ -1,4 +1,4 @@
-"""How far a study is that still runs: its brackets as they close, and what failed."""
+"""The progress of a study that is still running: its brackets as they close, and what failed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rgr_dist.planning.portfolio import StoredSearch, shown_arms
 from rgr_dist.study.study import Study
 
 LATEST = 40
-"""Runs whose pace tells how long the rest will take."""
+"""How many of the latest runs set the pace from which the time left is estimated."""
 
 
 def section(results: StudyResults, search: StoredSearch) -> Section:
-    """The head of the page of a study that runs."""
+    """The head of a running study's page."""
     study, portfolio = results.study, search.portfolio
     left = sum(forecast(study, portfolio), Forecast())
     by_accuracy = not study.record.finds_thresholds
@@ -77,7 +77,7 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
 
 
 def _pace(latest: pd.DataFrame, study: Study) -> float | None:
-    """Multiply-adds a second in which the latest runs were trained; None before two have steps."""
+    """Multiply-adds per second of the latest runs; None for fewer than two or if none has steps."""
     ended = pd.to_datetime(latest["finished_at"], utc=True)
     began = ended - pd.to_timedelta(latest["seconds"], unit="s")
     seconds = (ended.max() - began.min()).total_seconds() if len(latest) > 1 else 0
