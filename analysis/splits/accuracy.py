@@ -18,7 +18,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 MOSTLY = 0.5
-"""Share of NULL answers from which a run is said to answer mostly NULL."""
+"""The least share of NULL answers at which a run is said to answer mostly NULL."""
 
 KINDS = {
     "cell_id": "object", "m": "int64", "d_model": "int64", "D_K": "int64", "h": "int64",
@@ -30,20 +30,20 @@ KINDS = {
 
 @per_study
 def splits_of(results: StudyResults) -> pd.DataFrame:
-    """Accuracy of every split among heads of a study: ``splits`` of its runs."""
+    """Accuracy of every split among heads in a study: ``splits`` of its runs."""
     return splits(results.searched, results.study)
 
 
 def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The probes, one row per (cell, D_K, h) with runs in that order, and what a split gains.
+    """One row per (cell, D_K, h) that has runs, in this order: its accuracy and what it gains.
 
     Returns:
         ``cell_id, m, d_model, D_K, h, d_k, n_seeds``, the mean ``accuracy`` with its 95 %
         t-interval ``low, high``, cut to 0 and 1; ``collapsed``, the number of runs below a random
         guess among the context's items; the mean ``null_rate``; ``null_runs``, the number that
-        answered mostly NULL; ``n_pairs``, the seeds that also ran with one head at this D_K, and
-        over these the mean ``gain`` in accuracy over one head, with its t-interval ``gain_low,
-        gain_high``. The gain is null without pairs.
+        answered mostly NULL; ``n_pairs``, the number of seeds that also ran with one head at this
+        D_K (0 for one head itself), and over these the mean ``gain`` in accuracy over one head,
+        with its t-interval ``gain_low, gain_high``. The gain is null without pairs.
     """
     good, pair = scored(runs, study), ["cell_id", "D_K", "seed"]
     alone = good[good["h"] == 1][[*pair, "score"]].rename(columns={"score": "alone"})
@@ -77,5 +77,5 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def guess(cell: Cell) -> float:
-    """Accuracy of a random guess among the items of the context, which holds two per pair."""
+    """Accuracy of a random guess among the items of the context, two to a pair."""
     return 1 / (2 * cell.context.length)

@@ -23,7 +23,7 @@ def draw_accuracy(
     """Accuracy and NULL share against D_K: two panels for each cell.
 
     Args:
-        cells: names of the cells: ``anchor, short``.
+        cells: the names of each cell: ``anchor, short``.
         splits: rows of ``rgr_dist.analysis.splits.accuracy.splits`` with ``anchor`` and ``text``.
         runs: the runs: ``anchor, h, d_k, D_K, seed, score, null_rate``.
         guesses: accuracy of a random guess, by anchor.

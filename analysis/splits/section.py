@@ -1,4 +1,4 @@
-"""Accuracy against width, of a transformer's study: what splitting D_K among heads gains."""
+"""Accuracy against width in a transformer's study: what splitting D_K among heads gains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rgr_dist.analysis.wording import plural, real_range
 
 
 def section(results: StudyResults) -> Section:
-    """Accuracy and answers of NULL at every split."""
+    """Accuracy and share of NULL answers at every split."""
     study, names = results.study, names_of(results)
     splits = [_named(results, row) for row in rows_of(splits_of(results))]
     runs = [{**row, **name_keys(results, row)} for row in rows_of(scored(results.searched, study))]
