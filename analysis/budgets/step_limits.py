@@ -35,8 +35,8 @@ def gains(results: StudyResults) -> pd.DataFrame:
         D_K_one, one_low, one_high, one_status, gain, gain_low, gain_high, confirmed``. D_K_one is
         the threshold of one head, with its interval and status; gain is D_K_one / D_K. gain_low and
         gain_high divide opposite ends of the two intervals, so that they cover at least what either
-        interval covers; each is null where an end that it needs is not known. If no width of one
-        head passes, gain is null and gain_low is what the smallest width not ruled out would give.
+        interval covers; each is null where an end that it needs is not known. If one head has no
+        threshold, gain is null and gain_low is what its smallest width not ruled out would give.
         While a cell's search is open all three are null.
     """
     thresholds = results.thresholds[results.thresholds["h"] == 1]
@@ -135,6 +135,6 @@ def _row(
 
 
 def families(study: Study) -> list[tuple[Cell, ...]]:
-    """Groups of cells that differ in their step limit alone, in the study's order."""
+    """Groups of several cells that differ in their step limit alone, in the study's order."""
     distinct = dict.fromkeys(study.budgets[cell.cell_id] for cell in study.cells)
     return [family for family in distinct if len(family) > 1]

@@ -38,7 +38,7 @@ class Axis:
     scale: Literal["linear", "log", "score"] = "log"
 
     def at(self, value: float) -> float:
-        """Where a value lies: 0 at the low end, 1 at the high end, beyond [0, 1] outside."""
+        """Where a value lies: 0 at the low end, 1 at the high end, outside [0, 1] beyond them."""
         low, high = self._stretched(self.low), self._stretched(self.high)
         return (self._stretched(value) - low) / (high - low)
 

@@ -136,7 +136,7 @@ def _lines(panel: Panel) -> str:
 
 
 def _path(points: Iterable[tuple[float, float]], panel: Panel) -> str:
-    """A line's path, kept within 60 pixels above and below; points not finite leave gaps."""
+    """A line's path, kept within 60 pixels above and below; points without a place leave gaps."""
     path, pen = [], "M"
     for x, y in points:
         across, up = panel.x.at(x) * STRETCH, panel.height * (1 - panel.y.at(y))

@@ -72,7 +72,7 @@ class Table:
         cell: the key of a row that holds its cell's anchor, which ties it to the figures.
         anchored: whether its rows carry their cells' anchors, so that links lead to them.
         apart: tells which rows are shaded.
-        folded: if given, the table stays folded under this summary until a reader unfolds it.
+        folded: a summary, shown with the number of rows, that folds a table of more than 24.
         file: the file that has all rows too, so that a page may leave some out.
         left_out: how many rows are left out.
     """
