@@ -5,7 +5,7 @@
     study = rgr.run("quickstart")    # or rgr.load, which trains nothing
     study.best(), study.thresholds(), study.fit(), study.curves(h=[1, 4]).plot()
 
-The public names are imported as they are first used: importing the package starts nothing.
+Public names are imported on first use: importing the package itself starts nothing.
 """
 
 from __future__ import annotations

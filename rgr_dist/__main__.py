@@ -1,4 +1,4 @@
-"""``rgr``, and ``python -m rgr_dist`` where the code is there but not installed: in a Ray job."""
+"""``rgr``, and ``python -m rgr_dist`` where the code is not installed, as in a Ray job."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a study answers in Python: tables and sentences that a notebook shows as they are."""
+"""What a study returns in Python: tables and sentences that a notebook displays directly."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ class Comparison:
     """Two studies side by side.
 
     Attributes:
-        found: how the second differs from the first, in sentences.
-        table: a row for each cell of both: ``m, d_model``, ``D_K, h, d_k`` of each as ``_a`` and
-            ``_b``, and ``ratio`` with the ends that both intervals allow; or each one's accuracy.
+        found: how the second study differs from the first, in sentences.
+        table: a row for each cell that both have: ``m, d_model``; ``D_K, h, d_k`` of each study,
+            ending in ``_a`` and ``_b``; and ``ratio`` with the range that both intervals allow.
+            For studies of accuracy, their accuracies instead.
     """
 
     def __init__(self, found: list[str], rows: list[dict[str, Any]]) -> None:
@@ -63,8 +64,8 @@ class Explanation:
 
     Attributes:
         decisions: a row for each probe, in order, with why it was asked for and what it showed.
-        ends: where each head count ended, and what that rests on.
-        facts: the test, the start and the totals.
+        ends: where the search of each head count ended, and on what evidence.
+        facts: the test of a probe, where the search started, and the totals.
     """
 
     def __init__(self, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]) -> None:
@@ -95,8 +96,8 @@ class Curves:
 
     Attributes:
         table: a row for each probe, with the columns of ``probes.probes`` in
-            ``analysis.transitions``; where not ``complete`` the mean is of the ``n_seeds`` that ran
-            alone.
+            ``analysis.transitions``; where ``complete`` is false, the mean is over only the
+            ``n_seeds`` that ran.
     """
 
     def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
@@ -109,7 +110,7 @@ class Curves:
         return as_html([], self.table)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Canvas:
-        """The curves as a figure of matplotlib: a panel for each cell, a line for each head count.
+        """The curves as a matplotlib figure: a panel for each cell, a line for each head count.
 
         Args:
             ax: axes to draw into, one for each panel.

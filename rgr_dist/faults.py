@@ -1,28 +1,28 @@
-"""What all errors have in common that a user can put right."""
+"""Errors that the command line reports in one line, and text that is safe to print."""
 
 import re
 
 
 class UserError(Exception):
-    """Bad input, or a fault outside the program: the command line says it in one line."""
+    """Bad input, or a fault outside the program; the command line reports it in one line."""
 
 
 class RunBroken(UserError, RuntimeError):
-    """What a study ran on broke half-way: what is stored is kept, and the same call goes on."""
+    """What a study ran on broke half-way; stored runs are kept, and the same call resumes."""
 
 
 EXIT_BROKEN = 4
-"""Exit status of a process whose study ended so."""
+"""Exit status of a process whose study ended with ``RunBroken`` or ``RayDied``."""
 
 
 class RayDied(BaseException):
     """Ray died; the message says which part of it.
 
-    It is no ``Exception``, at which Tune would ask the dead Ray to tidy up, and wait for ever.
+    Not an ``Exception``, since Tune would then ask the dead Ray to tidy up, and wait for ever.
     """
 
 
 def shown(text: str) -> str:
-    """A text that is safe to print: control characters escaped, passwords in URIs left out."""
+    """The text made safe to print: control characters escaped, passwords in URIs masked."""
     text = re.sub(r"://[^\s@/:]*:(?:[^\s@]{0,300}@)+", "://***@", text)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,8 +1,8 @@
 """Where compiled kernels are kept on disk: in a folder named after the sources they come from.
 
-Numba inlines functions of other files into a cached one, but checks for changes only the file
-that defines the cached one. So an edit elsewhere would leave stale code behind, and silently
-wrong numbers. Here an edit of any source of a kernel changes its folder.
+Numba inlines functions from other files into a cached function, but checks only the file that
+defines the cached function for changes. An edit elsewhere would leave stale code behind, and
+silently wrong numbers. Here, editing any source of a kernel changes its folder.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ config: Any = numba.config  # its settings are not typed
 
 PACKAGE = Path(__file__).parent
 ROOMS = ("problem", "engines")
-"""Folders below which lie all kernels, and types and constants that are compiled into them."""
+"""Folders that contain all kernels, and the types and constants compiled into them."""
 IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
 
 
 ROOM = 2**24
-"""Bytes that are to be free where kernels are kept; all of them take 13 million."""
+"""Bytes that must be free where kernels are kept; all kernels together take 13 million."""
 FOLDERS: set[Path] = set()
-"""Where the kernels that this process may call are kept."""
+"""Folders of the kernels that this process may call."""
 
 
 def are_compiled() -> bool:
-    """Whether kernels that this process may call lie compiled on disk."""
+    """Whether any kernels that this process may call are compiled on disk."""
     return any(path for folder in FOLDERS for path in folder.rglob("*.nbi"))
 
 
@@ -47,7 +47,7 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
         given = config.CACHE_DIR
         folder = cache_folder(kernel_digest(Path(sys.modules[function.__module__].__file__ or "")))
         FOLDERS.update([folder] if folder else [])
-        config.CACHE_DIR = str(folder or "")  # read by njit, as it decorates
+        config.CACHE_DIR = str(folder or "")  # njit reads it when it decorates
         try:
             compiled: Function = numba.njit(cache=folder is not None, **options)(function)
         finally:
@@ -59,10 +59,10 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
 
 @cache
 def cache_folder(digest: str) -> Path | None:
-    """The folder of code compiled from sources of a digest; None if no folder can be written.
+    """The folder for code compiled from sources with this digest; None if none is writable.
 
-    It lies in ``NUMBA_CACHE_DIR`` if that is set. Otherwise it lies in the package, in the user's
-    cache folder, or in the temporary folder: the first of these that can be written.
+    It lies in ``NUMBA_CACHE_DIR`` if that is set. Otherwise it lies in the first of these that is
+    writable: the package, the user's cache folder, the temporary folder.
     """
     name = f"rgr-{digest}"
     return next((root / name for root in _roots() if _is_writable(root / name)), None)
@@ -80,7 +80,7 @@ def kernel_digest(file: Path) -> str:
 
 
 def kernel_sources(file: Path) -> set[Path]:
-    """The files of a file's folder, and those of ``ROOMS`` that it imports, directly or not."""
+    """All files in the file's folder, and those of ``ROOMS`` that it imports, directly or not."""
     reached: set[Path] = set()
     left = {file}
     while left:
@@ -119,7 +119,7 @@ def _roots() -> Iterator[Path]:
 def _is_writable(folder: Path) -> bool:
     """Whether kernels can be written to the folder, which is created if need be.
 
-    Numba raises where there is no room for one.
+    Tries to write ``ROOM`` bytes, since Numba raises where there is no room for a kernel.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A study as an object, for Python and notebooks: run it, and ask what it found as DataFrames."""
+"""A study as an object, for Python and notebooks: run it, and get what it found as DataFrames."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
     """A shipped study by its name, or a study file by its path, with the store of its runs.
 
     Args:
-        overrides: ``key=value`` as after ``--set``, one or several: ``["search.seeds=3"]``.
-        out: the store: a folder, or a URI that pyarrow opens. Nothing is written to it by loading.
+        overrides: one or several ``key=value`` as after ``--set``: ``["search.seeds=3"]``.
+        out: the store: a folder, or a URI that pyarrow opens. Loading writes nothing to it.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
@@ -62,19 +62,19 @@ def run(
     show: bool = True,
     retry_failed: bool = False,
 ) -> Study:
-    """Train what is missing of a study, then return it.
+    """Train the runs that a study still lacks, then return the study.
 
     Args:
         study: a name, a path, or a study.
         store: where its runs are; by default the study's own.
         overrides: as in ``load``, for a name or a path.
-        out: the store as in ``load``, in place of ``store``.
-        cpus, address, engine, gpus, retry_failed: as of ``rgr run``.
+        out: the store as in ``load``, instead of ``store``.
+        cpus, address, engine, gpus, retry_failed: as for ``rgr run``.
         show: draw the brackets as they close.
 
     Raises:
         StudyError, StoreError: the study or its store cannot be used; or the store holds another
-            question of the study's name, which this would overwrite.
+            study of the same name, whose report this would overwrite.
         ClusterError: no Ray cluster answers at the address.
     """
     if isinstance(study, Study) and overrides:
@@ -95,10 +95,10 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
     """How the second study differs from the first, cell by cell.
 
     Args:
-        one, other: studies, or their names or paths, with their runs in ``results``.
+        one, other: studies, or names or paths of studies whose runs are in ``results``.
 
     Raises:
-        StudyError: the two measure different things.
+        StudyError: the two measure different things, or facts.
     """
     from rgr_dist.analysis.report.comparison.section import answer
 
@@ -114,7 +114,7 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
 
 
 class Study:
-    """A study and the store of its runs. Tables are read when they are first asked for.
+    """A study and the store of its runs. Tables are read on first use.
 
         rgr.Study(name="mine", cells=[{"m": 100, "d_model": 20}], search={"heads": [1, 2, 4]})
 
@@ -123,16 +123,16 @@ class Study:
         store: its store.
 
     Args:
-        document: the keys of a study file, which are checked as those of a file are.
+        document: the keys of a study file, checked just as a file's keys are.
         out: the store: a folder, or a URI that pyarrow opens.
-        keys: more of them.
+        keys: further keys, which take precedence over those of ``document``.
 
     Raises:
-        StudyError: a key is unknown or not valid; the message says what would be.
+        StudyError: a key is unknown or not valid; the message says what would be valid.
     """
 
     _read: tuple[str, bool] = "", False
-    """Where it was read, if it was, and whether overrides changed it."""
+    """Where the study was read, empty if nowhere, and whether overrides changed it."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Study:
 
     @property
     def search(self) -> Search:
-        """How the study searches them."""
+        """How the study searches its cells."""
         return self.study.search
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class Study:
         show: bool = True,
         retry_failed: bool = False,
     ) -> Self:
-        """Train what is missing; see the function ``run``."""
+        """Train the runs that are missing; see the function ``run``."""
         from rich.console import Console
 
         from rgr_dist.cli.live import LiveView
@@ -193,7 +193,7 @@ class Study:
         execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
         with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
             run_study(self.study, self.store, view, execution, *self._read)
-        self.__dict__.pop("_results", None)  # runs stored since are read
+        self.__dict__.pop("_results", None)  # so that runs stored since are read
         return self
 
     def _warn(self) -> None:
@@ -229,7 +229,7 @@ class Study:
         """Every decision behind a cell's thresholds.
 
         Args:
-            cell: as in ``curves``; may be left out where the study has one.
+            cell: as in ``curves``; may be left out if the study has only one.
             h: a head count or several; all if not given.
 
         Raises:
@@ -248,10 +248,10 @@ class Study:
         Warns where the sizes lie outside the study's cells.
 
         Args:
-            edges: relations m′; m if not given.
+            edges: number of relations m′; m if not given.
 
         Raises:
-            StudyError: the study has too few thresholds for a law, or there is no such size.
+            StudyError: a size is not valid, or the study has no D_K*, or too few for a law.
         """
         from rgr_dist.analysis.laws.fits import fits_of
         from rgr_dist.analysis.laws.predict import predict_sizes
@@ -273,8 +273,8 @@ class Study:
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
 
-        A probe has not run every seed if fewer were enough for its verdict or for a first look: a
-        mean over its runs is biased. ``curves().table`` says which means are complete.
+        A probe may have run fewer than all seeds, where those were enough for its verdict or for a
+        first look: a mean over them is biased. ``curves().table`` says which means are complete.
         """
         from rgr_dist.planning.listing import run_keys, run_rows
 
@@ -304,7 +304,7 @@ class Study:
                 all if not given.
 
         Raises:
-            StudyError: the study has no such head count or cell, or is one of facts.
+            StudyError: the study has no such head count or cell, or is a study of facts.
         """
         if self.study.record.holds == "facts":
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
@@ -342,11 +342,11 @@ class Study:
 
         Args:
             name: one of ``figures()``.
-            ax: axes to draw into, one for each panel; a figure of its own if none is given.
-            width: of that figure, in inches; by default a column or a page of a paper.
+            ax: axes to draw into, one for each panel; a new figure if none are given.
+            width: of the new figure, in inches; by default that of a paper's column or page.
 
         Raises:
-            StudyError: the report has no such figure, or ``ax`` are not one for each panel.
+            StudyError: the report has no such figure, or ``ax`` does not match its panels.
         """
         from rgr_dist.analysis.drawing.plot import plot
         from rgr_dist.analysis.report.contents import figures, sections
@@ -357,7 +357,7 @@ class Study:
         """Write the report into the store; returns the address of its page.
 
         Raises:
-            StudyError: the store has the report of another question of that name.
+            StudyError: the store has the report of a different study with that name.
         """
         from rgr_dist.analysis.report.publish import publish
         from rgr_dist.planning.same_question import check_same_question
@@ -367,7 +367,7 @@ class Study:
 
 
 def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
-    """Records as a table, in which whole numbers may be missing."""
+    """Records as a table whose columns of whole numbers may have missing values."""
     from rgr_dist.analysis.thresholds.known_weights import WHOLE
 
     frame, arm = pd.DataFrame(records), sizes.shown_arm

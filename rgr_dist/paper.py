@@ -17,7 +17,7 @@ URL = "https://arxiv.org/abs/2509.22840"
 
 
 def capacity_scale(m: int, d_model: int, n_edges: int | None = None) -> float:
-    """Predictor of D_K*: m′ log₂ m / d_model with m′ edges (App. A.3, Eq. 31); m if not given."""
+    """Predictor of D_K*: m′ log₂ m / d_model with m′ edges, by default m (App. A.3, Eq. 31)."""
     return (m if n_edges is None else n_edges) * math.log2(m) / d_model
 
 
@@ -44,7 +44,7 @@ class PublishedLaw:
         r2: as printed; None where the paper gives none.
         source: section, equation and figure.
         cells: which of the paper's cells it was fitted to.
-        n: how many those are at least: of the base grid; None where the text does not say.
+        n: how many of those are in the base grid, a minimum; None where the text does not say.
     """
 
     slope: float
@@ -98,7 +98,7 @@ count that the scaling law makes most likely.
 """
 
 SEEDS = {"softmax": 3, "value": 3}
-"""Seeds of a threshold, Figs. 5 and 6; 10 of any other model (Sec. 6.1)."""
+"""Seeds per threshold, by model (Figs. 5 and 6); any other model has 10 (Sec. 6.1)."""
 
 TABLE_2_MAX_STEPS = {
     (64, 16): 20_000, (64, 32): 20_000, (64, 64): 20_000,
