@@ -1,16 +1,16 @@
-"""A store's lock: one driver writes it at a time, and says in ``drivers/`` who it is.
+"""A store's lock: one driver at a time writes the store, and identifies itself in ``drivers/``.
 
-A driver writes its file, then lists the folder until it sees nobody else: then it holds the lock,
-and says so in its file. It gives up once it sees one that holds the lock, or one that came too and
-whose file sorts before its own; it waits for those that sort after it to hold the lock or give up.
-So of drivers that come at once one stays: the first by name, or one that had seen nobody before. Of
-any two the later listing sees the earlier file, so that never both hold it. That needs no
-conditional write, only that a listing shows what was written before: true of local disks, NFS, S3,
-Google's and Azure's storage.
+A driver writes its file, then lists the folder until it sees no other driver: then it holds the
+lock, and says so in its file. It gives up if it sees a driver that holds the lock, or one that is
+also waiting and whose file sorts before its own; it waits for those that sort after it to take the
+lock or give up. So of drivers that come at once one stays: the first by name, or one that listed
+the folder before the others came. Of any two drivers, the one that lists last sees the other's
+file, so they never both hold the lock. This needs no conditional writes, only listings that show
+everything written before, as those of local disks, NFS, S3, Google's and Azure's storage do.
 
-A holder on this machine is given up once its process has ended. One elsewhere is given up once it
-has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage. A file that says
-of nobody is waited for until a living driver would have renewed it, and what is no file is ignored.
+A driver on this machine counts as gone once its process has ended; one elsewhere, once it has not
+renewed its file for ``SILENT_AFTER`` seconds, by the storage's clock. A file that names no driver
+is waited for until a living driver would have renewed it. Anything that is not a file is ignored.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ RENEW_EVERY = 10.0
 SILENT_AFTER = 60.0
 """Seconds without a renewal after which a holder on another machine counts as dead."""
 LOOK_EVERY = 0.05
-"""Seconds between looks at drivers that came at the same time."""
+"""Seconds between listings while waiting for drivers that came at the same time."""
 
 
 @dataclass(frozen=True)
 class Driver:
-    """Who writes a store, as its file says.
+    """A driver that writes a store, as its file describes it.
 
     Attributes:
         does: the command.
         host: name of its machine.
-        machine, process, born: which process it is; numbers of processes are given anew.
-        since: when it came, UTC.
-        holds: whether it found nobody else.
+        machine, process, born: identify its process, since process numbers are reused.
+        since: when it came, in UTC.
+        holds: whether it holds the lock, having seen no other driver.
     """
 
     does: str
@@ -61,7 +61,7 @@ class Driver:
 
     @staticmethod
     def here(does: str) -> Driver:
-        """This process."""
+        """This process as a driver."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return Driver(does, platform.node(), machine(), os.getpid(), born(os.getpid()), since)
 
@@ -70,10 +70,10 @@ class Driver:
         return AS_JSON.dump_json(self, indent=2).decode() + "\n"
 
     def has_gone(self, silent_for: float) -> bool:
-        """Whether its process has ended, or it is elsewhere and was silent for too long.
+        """Whether its process has ended, or it is elsewhere and has been silent for too long.
 
         Args:
-            silent_for: seconds since its file was written; far below 0, where a clock was wrong.
+            silent_for: seconds since its file was written; far below 0 if a clock was wrong.
         """
         if self.machine == machine():
             return not is_running(self.process, self.born)
@@ -82,11 +82,11 @@ class Driver:
 
 AS_JSON = TypeAdapter(Driver)
 UNKNOWN = Driver("another rgr", "a machine that its file does not tell", "", 0, "", "unknown")
-"""Whom a damaged file names."""
+"""The driver that a damaged file stands for."""
 
 
 def machine() -> str:
-    """What tells this machine and container apart from others, until it is started anew."""
+    """An identifier of this machine and container, which changes when it restarts."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -95,7 +95,7 @@ def machine() -> str:
 
 
 def born(process: int) -> str:
-    """When a process started, in clock ticks since the machine did; empty where nothing tells."""
+    """When a process started, in clock ticks since boot; empty if unknown, ``ended`` once dead."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -104,12 +104,12 @@ def born(process: int) -> str:
 
 
 def is_running(process: int, since: str) -> bool:
-    """Whether a process of this machine runs that started then."""
+    """Whether the process runs on this machine and, if that is known, is the one started then."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except OSError:  # it is another user's process
         pass
     found = born(process)
     return not (found and since) or found == since
@@ -119,7 +119,7 @@ class Lock:
     """The lock of a store, for one command of this process.
 
     Args:
-        does: the command, for whoever comes meanwhile.
+        does: the command, named to any driver that comes meanwhile.
     """
 
     def __init__(self, storage: Storage, does: str) -> None:
@@ -139,7 +139,7 @@ class Lock:
         try:
             self._say(holds=False)
             came = time.monotonic()
-            # Twice: a listing may miss a file that is written anew meanwhile.
+            # List twice: a listing may miss a file that is being rewritten.
             while others := self._living_others(came) or self._living_others(came):
                 known = {name: driver for name, driver in others.items() if driver is not UNKNOWN}
                 for name, driver in known.items():
@@ -155,7 +155,7 @@ class Lock:
             raise
 
     def check(self) -> None:
-        """Make sure that this driver holds the store still.
+        """Make sure that this driver still holds the store.
 
         Raises:
             StoreError: it does not; the message says why.
@@ -164,13 +164,13 @@ class Lock:
             raise StoreError(f"--store {self._storage.root}: {self._lost}; run it again")
 
     def release(self) -> None:
-        """Give the lock up."""
+        """Give up the lock."""
         self._ended.set()
         self._renewing.join(RENEW_EVERY)
         self._remove(self._path)
 
     def _remove(self, path: str) -> None:
-        """Remove a file of a driver; one that stays is known by its process, or by silence."""
+        """Remove a driver's file; if it stays, its ended process or its silence will tell."""
         with suppress(StoreError):
             self._storage.remove(path)
 
@@ -178,7 +178,7 @@ class Lock:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
 
     def _written(self) -> dict[str, datetime | None]:
-        """When the file of each driver was last written, by its name."""
+        """When each driver's file was last written, by the file's name."""
         return {
             file.base_name: file.mtime
             for file in self._storage.files("drivers")
@@ -186,10 +186,10 @@ class Lock:
         }
 
     def _living_others(self, came: float) -> dict[str, Driver]:
-        """The other drivers that live, by file; the files of those that have gone are removed.
+        """The other living drivers, by file; removes the files of those that have gone.
 
         Args:
-            came: when this one wrote its file, on ``time.monotonic``'s clock.
+            came: when this driver wrote its file, on ``time.monotonic``'s clock.
         """
         written, living = self._written(), {}
         began = written.pop(self._name, None)
@@ -220,7 +220,7 @@ class Lock:
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_EVERY):
-            with suppress(StoreError):  # the next time may do
+            with suppress(StoreError):  # the next attempt may succeed
                 if self._name in self._written():
                     self._say(holds=True)
                     continue

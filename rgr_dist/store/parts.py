@@ -1,7 +1,7 @@
 """Parts of a store: Parquet files of runs, checked when they are read.
 
-The name of a part ends with the SHA-256 of its bytes, so that any change of the file is noticed,
-its footer included. Parts that were written before names told this are held to the other checks.
+The name of a part ends with the SHA-256 of its bytes, so that any change to the file is noticed,
+even in its footer. Older parts have no digest in their names; only the other checks apply to them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rgr_dist.study.spec import Share
 DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{32})\.parquet$")
 """The first 32 hex digits of the SHA-256 of a part, in its name."""
 BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
-"""What the JSON of ``by_tau`` may be."""
+"""The form that the JSON of ``by_tau`` must have."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
-"""What ``parse`` raises of a damaged part; the message says how it is damaged."""
+"""What ``parse`` raises for a damaged part; the message says how it is damaged."""
 
 
 def written(table: pa.Table) -> bytes:
-    """The bytes of a Parquet file."""
+    """A table as the bytes of a Parquet file."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     return buffer.getvalue()
@@ -44,12 +44,12 @@ def part_name(content: bytes) -> str:
 
 
 def has_digest(name: str) -> bool:
-    """Whether the name of a part tells the digest of its bytes."""
+    """Whether the name of a part contains the digest of its bytes."""
     return DIGEST_IN_NAME.search(name) is not None
 
 
 def is_outdated(name: str, content: bytes) -> bool:
-    """Whether an older rgr-dist wrote a part, by an older schema or with no digest in its name."""
+    """Whether an older rgr-dist wrote a part, with an older schema or no digest in its name."""
     return not has_digest(name) or version_of(content) < SCHEMA_VERSION
 
 
@@ -59,11 +59,11 @@ def parse(
     cell_ids: Iterable[str] | None = None,
     schema: pa.Schema = RUNS,
 ) -> pa.Table:
-    """The rows of a part, or of some cells; columns that the part is too old to have are null.
+    """The rows of a part, or those of some cells; columns newer than the part are null.
 
     Args:
         name: the part's file name.
-        schema: the columns to read, of ``RUNS``, run_id among them.
+        schema: the columns of ``RUNS`` to read, run_id among them.
 
     Raises:
         StoreError: a newer rgr-dist wrote it.
@@ -93,18 +93,18 @@ def parse(
 
 
 def version_of(content: bytes) -> int:
-    """Schema version that a part was written with; raises as ``parse`` does."""
+    """Schema version that a part was written with; raises the errors of ``UNREADABLE``."""
     metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
     return int(metadata.get(b"version", b"1"))
 
 
 def check_values(table: pa.Table) -> None:
-    """Make sure of a table of runs that keys are there, and that every value may be what it is.
+    """Make sure that a table of runs has all its keys, and only values that its columns may hold.
 
     Raises:
-        ValueError: they are not.
+        ValueError: a key is missing, or a value is not allowed.
     """
-    table.validate(full=True)  # text that is no UTF-8
+    table.validate(full=True)  # refuses text that is not UTF-8
     for name in table.column_names:
         values = table[name]
         if name in KEYS and values.null_count:
@@ -134,7 +134,7 @@ def check_values(table: pa.Table) -> None:
 
 
 def _check(holds: pa.ChunkedArray, fault: str) -> None:
-    if not pc.all(holds, min_count=0).as_py():  # null is no fault
+    if not pc.all(holds, min_count=0).as_py():  # null is not a fault
         raise ValueError(fault)
 
 

@@ -1,8 +1,8 @@
-"""A run has one result: which rows of a run say the same, and which contradict each other.
+"""A run has one result: which rows of a run agree, and which contradict each other.
 
 The same engine, on the same kind of processor and in the same versions, gives the same result to
-the bit. Others add in another order, so that theirs agree up to rounding. Rows that differ by more
-are a conflict: one of them is wrong, or training tipped over, and nobody can tell from the rows.
+the bit. Others add numbers in another order, so their results agree only up to rounding. Rows that
+differ by more conflict: one is wrong, or training tipped over, and the rows do not show which.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 MADE_BY = ["engine", "device", "versions"]
 ROUNDING = 1e-4
-"""Relative difference of two engines' numbers that is rounding: what engines are held to."""
+"""Largest relative difference of two engines' numbers that is rounding; engines are held to it."""
 ADDRESS = ["cell_id", "h", "d_k", "d_vo", "seed"]
-"""What tells runs apart, as ``run_id`` does; a wrong row may have made that up."""
+"""Columns that identify a run, as ``run_id`` does; in a wrong row, ``run_id`` may be false."""
 COMPARED = [*RESULTS, *MADE_BY, *ADDRESS, "run_id", "finished_at"]
-"""Columns that tell rows of one run apart."""
+"""Columns that are needed to compare the rows of a run."""
 
 
 def once_each(runs: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-    """The row of each run: its first success, or else its first failure; failures come last.
+    """One row for each run: its first success, or else its first failure; failures come last.
 
     Args:
         runs: the columns ``COMPARED``, and any others of ``RUNS``.
 
     Returns:
-        The rows, with the index that they had, and the run_id of those that have none, since
-        their successes contradict each other.
+        The rows, with their original index, and the run_id of each run left out because its
+        successes contradict each other.
     """
     in_order = runs.assign(_failed=runs["stop_reason"] == "failed").sort_values(
         ["_failed", "finished_at"]
@@ -46,12 +46,12 @@ def once_each(runs: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
 
 
 def agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two rows of a run that was trained twice say the same."""
+    """Whether two rows of a run that was trained twice agree."""
     return not once_each(pa.Table.from_pylist([one, other], RUNS).to_pandas())[1]
 
 
 def _contradicted(rows: pd.DataFrame) -> set[str]:
-    """The runs of which a row has another result than the run's first row."""
+    """The run_id of each run with a row whose result differs from that of its first row."""
     run = rows.groupby(ADDRESS, dropna=False).ngroup()
     first = rows.groupby(run).nth(0).set_axis(run.drop_duplicates())
     first = first.loc[run].set_axis(rows.index)

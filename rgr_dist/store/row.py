@@ -1,4 +1,4 @@
-"""What a row of ``RUNS`` says of one run: its address, how it ended, and what trained it."""
+"""The row of a run in ``RUNS``: its address, how it ended, and what trained it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OVERDUE = (
 ENDED = (*RESULTS, "error", "seconds")
 """Columns that say how a run ended."""
 FAILED = dict.fromkeys(ENDED) | {"steps": 0, "stop_reason": "failed", "seconds": 0.0}
-"""How a run ended that never trained."""
+"""The columns ``ENDED`` of a run that never trained."""
 
 
 def run_row(
@@ -35,13 +35,13 @@ def run_row(
     device: str | None,
     trained_to: int | None = None,
 ) -> dict[str, Any]:
-    """The row of a run that ended just now, column by column as in ``RUNS``.
+    """The row of a run that has just ended, with the columns of ``RUNS`` in order.
 
     Args:
-        ended: how it ended, by column; columns of ``FAILED`` left out are as there.
+        ended: how it ended, by column; columns left out take their values from ``FAILED``.
         engine: name of the engine that trained it.
         device: kind and name of the processor; None where no worker trained it.
-        trained_to: step limit of the run that this one was read off; its own if not given.
+        trained_to: step limit of the run that this one was read from; its own if not given.
     """
     cell, ended = run.cell, {**FAILED, **ended}
     row = {
@@ -61,7 +61,7 @@ def run_row(
 
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
-    """What a row says of its cell."""
+    """The columns of a row that describe its cell."""
     return {
         "cell_id": cell.cell_id,
         "model": cell.model,

@@ -2,7 +2,7 @@
 
 ``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` and ``DECISIONS``
 belong to one study and can be rebuilt from the runs and the study file alone. ``ALL_PAIRS`` is what
-``rgr all-pairs`` measured of the runs behind a study's thresholds.
+``rgr all-pairs`` measured on the runs behind a study's thresholds.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import pyarrow as pa
 from rgr_dist.study.spec import LARGEST_COUNT
 
 SCHEMA_VERSION = 6
-"""Raise it where columns change, or what they may hold: no older rgr-dist then rewrites such parts.
+"""Raise it when columns change, or what they may hold: no older rgr-dist then rewrites such parts.
 
 2 added ``null_rate`` to runs; it is null in parts of version 1. 3 added ``trained_to`` to runs,
 which is null before; ``max_steps``, ``confirmed``, ``fresh_mean``, ``fresh_seeds`` and
 ``D_K_first`` to thresholds; and ``max_steps``, ``want`` and ``first_seed`` to decisions, in place
 of ``longer``. 4 added the columns of facts, which are null for every other model: ``d_vo``,
 ``D_V``, the accuracies and the ranks to runs; the widths to thresholds and decisions. 5 added
-``parameters`` and ``cached`` to runs, which are null but for layers of their own files. 6 added the
-stop_reason ``given_up``.
+``parameters`` and ``cached`` to runs, which are null except for layers from a file or the zoo. 6
+added the stop_reason ``given_up``.
 """
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column may hold: its type, and the least and the most of its numbers."""
+    """What a column may hold: its type, and the smallest and the largest of its numbers."""
 
     type: pa.DataType
     least: float = 0.0
@@ -93,35 +93,35 @@ COLUMNS_OF_RUNS = (
 )
 RUNS = _table("runs", *COLUMNS_OF_RUNS)
 BOUNDS = {name: kind for name, kind, _ in COLUMNS_OF_RUNS if kind is not TEXT}
-"""Between what the numbers of ``RUNS`` are; scores that are shares are at most 1."""
+"""Bounds of the numbers in columns of ``RUNS``; scores that are shares are also at most 1."""
 
 KEYS = (
     "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
     "D_K", "seed", "max_steps", "steps", "stop_reason", "seconds", "finished_at", "config",
 )  # fmt: skip
-"""Columns of ``RUNS`` that are null in no row."""
+"""Columns of ``RUNS`` that are never null."""
 OF_FACTS = (
     "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
 )  # fmt: skip
-"""Columns of ``RUNS`` that are null but for model facts."""
+"""Columns of ``RUNS`` that are null for every model but ``facts``."""
 OF_LAYERS = ("parameters", "cached")
-"""Columns of ``RUNS`` that are null but for layers of their own files."""
+"""Columns of ``RUNS`` that are null except for layers from a file or the zoo."""
 RESULTS = (
     "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
     "rank_logits", "rank_argmax", "by_tau", *OF_LAYERS, "steps", "stop_reason",
 )  # fmt: skip
-"""Columns of ``RUNS`` that a run's training gives: the same whoever trains it, and when."""
+"""Columns of ``RUNS`` that training a run yields: the same no matter where and when it trains."""
 SINCE_VERSION = {
     "null_rate": 2,
     "trained_to": 3,
     **dict.fromkeys(OF_FACTS, 4),
     **dict.fromkeys(OF_LAYERS, 5),
 }
-"""The version that added a column to ``RUNS``; the others were in the first."""
+"""The schema version that added each of these columns to ``RUNS``; version 1 has the others."""
 
 
 def columns_of_version(version: int) -> list[pa.Field]:
-    """The columns that a part of a schema version has."""
+    """The columns of a part that was written with a schema version."""
     return [field for field in RUNS if SINCE_VERSION.get(field.name, 1) <= version]
 
 

@@ -1,4 +1,4 @@
-"""Files on a local disk or in object storage, each of them whole.
+"""Files on a local disk or in object storage, each stored whole or not at all.
 
 A file appears under its name only once it is complete: on a local disk it is written under
 a hidden name, synced and renamed; on object storage a write is one PUT.
@@ -20,15 +20,15 @@ import pyarrow.fs as pafs
 from rgr_dist.faults import UserError, shown
 
 ANSWER_WITHIN = 5.0
-"""Seconds that a storage has to answer, other than disks and S3, whose faults pyarrow reports."""
+"""Seconds within which storage must answer, except disks and S3, whose faults pyarrow reports."""
 TRY = (
     "import sys; from pyarrow.fs import FileSystem; "
     "system, path = FileSystem.from_uri(sys.stdin.read()); system.get_file_info(path)"
 )
-"""What opens a URI."""
+"""A program that opens the URI on its standard input."""
 
 TRIES = 20
-"""Times to make a folder that other commands remove as they end."""
+"""How many times to make a folder that other commands may remove as they end."""
 
 
 class StoreError(UserError, RuntimeError):
@@ -40,7 +40,7 @@ class Storage:
 
     Attributes:
         uri: where it is.
-        root: the same, to be shown: without a password.
+        root: the same without any password, to be shown.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
@@ -61,9 +61,9 @@ class Storage:
             system, path = pafs.FileSystem.from_uri(location)
             if not path:
                 raise ValueError("it names no folder or bucket")
-            system.get_file_info(path)  # refuses what is no path
+            system.get_file_info(path)  # refuses an invalid path
             self._fs = pafs.SubTreeFileSystem(path, system)
-        except Exception as error:  # a file system of fsspec raises of any kind
+        except Exception as error:  # file systems of fsspec raise errors of any kind
             raise StoreError(
                 f"--store {self.root}: cannot be opened: {shown(short(error))}"
             ) from None
@@ -76,7 +76,7 @@ class Storage:
 
     @contextmanager
     def no_new_folders(self, relative: str) -> Iterator[None]:
-        """Remove again which of a local folder and its parents were made meanwhile, if empty."""
+        """On exit, remove a local folder and its parents if they are new since entry and empty."""
         folders: list[Path] = []
         if self.local_path is not None:
             deepest = self.local_path / relative
@@ -89,18 +89,18 @@ class Storage:
                     path.rmdir()
 
     def files(self, folder: str) -> list[pafs.FileInfo]:
-        """What is in a folder: ``base_name``, ``type`` and ``mtime`` of each; empty without one."""
+        """A folder's entries, with ``base_name``, ``type`` and ``mtime``; none if it is missing."""
         selector = pafs.FileSelector(folder, allow_not_found=True)
         with self._reported("cannot be read"):
             return list(self._fs.get_file_info(selector))
 
     def read_text(self, relative: str) -> str | None:
-        """A stored text file, or None if there is none; what is no UTF-8 in it reads as �."""
+        """A stored text file, or None if there is none; bytes that are not UTF-8 read as �."""
         content = self.read_bytes(relative)
         return None if content is None else content.decode(errors="replace")
 
     def read_bytes(self, relative: str) -> bytes | None:
-        """A stored file, or None if there is none: a pipe or a device is none."""
+        """A stored file, or None if there is none; a pipe or a device does not count as one."""
         with self._reported("cannot be read"):
             if self.local_path is not None and not (self.local_path / relative).is_file():
                 return None
@@ -121,7 +121,7 @@ class Storage:
         self.write_bytes(relative, text.encode())
 
     def write_bytes(self, relative: str, content: bytes, sync: bool = True) -> None:
-        """Store a file; durably, unless a power cut may lose it.
+        """Store a file; without ``sync``, a power cut may lose it.
 
         Raises:
             StoreError: it could not be stored.
@@ -132,7 +132,7 @@ class Storage:
                 try:
                     self._write(relative, content, sync)
                     return
-                except FileNotFoundError:  # its folder, which another command that ends may remove
+                except FileNotFoundError:  # no folder: another command may have removed it
                     if last:
                         raise
                 with suppress(FileNotFoundError):
@@ -170,10 +170,10 @@ class Storage:
 
     @contextmanager
     def _reported(self, fault: str, advice: str = "") -> Iterator[None]:
-        """Report in one line what storage refuses.
+        """Report an error of the storage in one line.
 
         Raises:
-            StoreError: it does.
+            StoreError: there was one.
         """
         try:
             yield
@@ -182,7 +182,7 @@ class Storage:
 
 
 def _try(uri: str) -> None:
-    """Make sure that pyarrow can open a URI: in another process, which that may end, or hold up.
+    """Make sure that pyarrow can open a URI; tries it in another process, which may crash or hang.
 
     Raises:
         ValueError: it cannot.
@@ -199,10 +199,10 @@ def _try(uri: str) -> None:
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
-    """Write a local file under a hidden name and give it its own name.
+    """Write a local file under a hidden name, then rename it to its own.
 
     Args:
-        sync: wait until it is on the disk: for what a power cut must not lose.
+        sync: wait until the file is on the disk, so that a power cut cannot lose it.
     """
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -229,6 +229,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def short(error: Exception) -> str:
-    """The reason alone, on one line, without pyarrow's details."""
+    """An error's reason on one line, without pyarrow's details."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(reason.split())

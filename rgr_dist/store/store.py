@@ -5,8 +5,8 @@
     studies/<name>/<table>.parquet     decisions, thresholds, all_pairs
     studies/<name>/report/             the report
 
-A run found in two files counts once, and not at all where they contradict each other (``results``).
-How files are kept is ``storage``.
+A run found in two files counts once, or not at all if they contradict each other (``results``).
+``storage`` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
     Attributes:
-        damaged: why each part was left out that could not be read, by its path in the store, when
-            the parts were last read.
-        conflicting: the runs that were left out, when runs were last read: they have several
+        damaged: why each part that could not be read was left out when the parts were last read,
+            by its path in the store.
+        conflicting: the runs that were left out when runs were last read, since they have several
             results.
 
     Args:
@@ -62,12 +62,12 @@ class Store(Storage):
 
     @contextmanager
     def held(self, does: str) -> Iterator[None]:
-        """Be the one driver that writes runs here, where files can be written.
+        """Hold the store, as the only driver that may write runs to it.
 
-        Within a block in which this object holds the store already, it does nothing.
+        Does nothing inside a block in which this object already holds the store.
 
         Args:
-            does: the command, for whoever comes meanwhile: ``rgr run base-grid``.
+            does: the command, named to any driver that comes meanwhile: ``rgr run base-grid``.
 
         Raises:
             StoreError: another driver holds the store, or it cannot be written.
@@ -87,7 +87,7 @@ class Store(Storage):
 
     @property
     def left_out(self) -> list[str]:
-        """What was left out when runs were last read, and why, a line each."""
+        """What was left out when runs were last read, and why, one line each."""
         told = [
             f"{Path(path).name} in {self.root} is damaged and was left out: {why}"
             for path, why in self.damaged.items()
@@ -112,7 +112,7 @@ class Store(Storage):
         """Store a table of runs durably, as one new part.
 
         Raises:
-            StoreError: nothing was stored: it could not be, or could not have been read again.
+            StoreError: nothing was stored: writing failed, or reading would refuse the rows.
         """
         try:
             check_values(table)
@@ -125,7 +125,7 @@ class Store(Storage):
         """Store a file, as ``Storage`` does, unless this driver has lost the store.
 
         Raises:
-            StoreError: it could not be stored, or another driver holds the store now.
+            StoreError: it could not be stored, or this driver has lost the store.
         """
         if self._lock is not None:
             self._lock.check()
@@ -134,9 +134,9 @@ class Store(Storage):
     def runs(
         self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Every stored run, once each; a failed try is dropped if another one succeeded.
+        """Every stored run, once; a failed attempt is dropped if another one succeeded.
 
-        Unreadable parts are left out, and runs with several results: ``damaged``, ``conflicting``.
+        Leaves out unreadable parts (``damaged``) and runs with several results (``conflicting``).
 
         Args:
             cell_ids: only the runs of these cells.
@@ -156,11 +156,11 @@ class Store(Storage):
     ) -> dict[str, pa.Table]:
         """Rows of every readable part, by its path; ``damaged`` says what is wrong with the others.
 
-        Starts over if one is compacted away meanwhile.
+        Starts over if a part is compacted away meanwhile.
 
         Args:
             cell_ids: only the runs of these cells.
-            schema: only these columns of ``RUNS``, run_id among them.
+            schema: only these columns of ``RUNS``; run_id must be among them.
         """
         for _ in range(5):
             with suppress(FileNotFoundError):
@@ -178,12 +178,12 @@ class Store(Storage):
         return hashlib.sha256("\n".join(self._list_parts()).encode()).hexdigest()[:16]
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts into one if there are more than ``above`` or one is of an older kind.
+        """Merge the parts into one if they are more than ``above`` or an older rgr-dist wrote one.
 
-        Tools that read the folder may take its columns from the first part, so all must have the
-        same; and what an older rgr-dist wrote has no checksum over the whole file. A crash loses
-        nothing: the merged part is complete before the first old one is deleted, and a run in
-        both counts once. Rows that contradict each other all stay.
+        Tools that read the folder may take its columns from the first part, so all parts must have
+        the same; and an older rgr-dist's parts may lack a checksum over the whole file. A crash
+        loses nothing: the merged part is complete before the first old one is deleted, and a run
+        in both counts once. Rows that contradict each other are all kept.
         """
         parts = self.parts()
         if len(parts) <= above and not self._is_outdated:
@@ -226,10 +226,10 @@ class Store(Storage):
     def _read_parts(
         self, cell_ids: Collection[str] | None, schema: pa.Schema
     ) -> dict[str, pa.Table]:
-        """As ``parts``.
+        """Like ``parts``, in a single attempt.
 
         Raises:
-            FileNotFoundError: one was gone when it was to be read.
+            FileNotFoundError: a part was gone before it could be read.
         """
         self.damaged, self._is_outdated = {}, False
         found = {}
@@ -248,7 +248,7 @@ class Store(Storage):
         return found
 
     def _list_parts(self) -> dict[str, pafs.FileType]:
-        """Paths of the parts in the store, oldest first, and whether they are files."""
+        """Paths of the parts in the store, oldest first, each with its type: file or folder."""
         kinds = {f"runs/{file.base_name}": file.type for file in self.files("runs")}
         names = (path for path in kinds if path.endswith(".parquet") and path[5] not in "._")
         return {path: kinds[path] for path in sorted(names)}

@@ -1,8 +1,8 @@
-"""Checks a store whole, and puts right what can be: the verb ``rgr verify``.
+"""Checks a whole store, and repairs what can be repaired: the verb ``rgr verify``.
 
-Reading a store already leaves out each part that is damaged as a file. This looks at the rows: a
-row must be stored at the address of its own config, its columns must say what its config does, and
-no other row of its run may have another result.
+Reading a store already leaves out each part that is damaged as a file. This module checks the rows:
+a row's run_id must be the hash of its config, its columns must agree with its config, and no other
+row of its run may have a different result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rgr_dist.study.document import load_yaml
 
 Row = dict[str, Any]
 ROWS_AT_ONCE = 10_000
-"""Rows that are checked at once; a bound on memory."""
+"""Rows that are checked at once, to bound memory."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Problem:
     Attributes:
         file: its path in the store.
         problem: what is wrong, in words.
-        rows: how many rows of the file; None where it is the whole file.
+        rows: how many rows of the file are affected; None if it is the whole file.
     """
 
     file: str
@@ -54,11 +54,11 @@ class Verified:
 
     Attributes:
         parts, rows: how many were read.
-        without_checksum: parts that an older rgr-dist wrote: the next run merges them into one.
-        repeated: rows of runs that are stored already: harmless, since a run counts once.
+        without_checksum: how many an older rgr-dist wrote; the next run merges them into one.
+        repeated: how many rows repeat a run: harmless, since a run counts once.
         problems: what ``repair`` sets aside.
-        sound: the rows that are left of a part some rows of which are wrong, by its path.
-        conflicting: the sound rows of runs with several results.
+        sound: for each part with some wrong rows, its other rows, by its path.
+        conflicting: the otherwise sound rows of runs with several results, without failed ones.
     """
 
     parts: int = 0
@@ -71,10 +71,10 @@ class Verified:
 
 
 def verify(store: Store, deep: bool = True) -> Verified:
-    """Check every part, every row, and what is kept of every study.
+    """Check every part, every row, and the files of every study.
 
     Args:
-        deep: whether what rows say is held against their config, and studies are looked at.
+        deep: whether to compare rows with their config, and to check the files of studies.
 
     Raises:
         StoreError: the store cannot be read, or a newer rgr-dist wrote it.
@@ -89,7 +89,7 @@ def verify(store: Store, deep: bool = True) -> Verified:
         for row in itertools.chain.from_iterable(batch.to_pylist() for batch in batches):
             faults.append(_fault(row) if deep else "")
             if row["run_id"] in conflicting and not faults[-1]:
-                faults[-1] = _origin(row)  # a failed try too: alone, it would end the run as failed
+                faults[-1] = _origin(row)  # a failed attempt too: left alone, it would count
                 if row["stop_reason"] != "failed":
                     found.conflicting.append(row)
         for fault in sorted(set(faults) - {""}):
@@ -103,14 +103,14 @@ def verify(store: Store, deep: bool = True) -> Verified:
 
 
 def repair(store: Store, found: Verified, train: Callable[[Row], Row | None]) -> int:
-    """Move what is wrong to ``damaged/``, and keep the sound rows of a part in a new one.
+    """Move files with problems to ``damaged/``, and keep the sound rows of a part in a new part.
 
-    Of a run with several results the row is kept that training it again confirms; if it confirms
-    none, the new row. Rows that stand twice are merged. What else was set aside is trained or
-    written again by the next run of its study.
+    A run with several results is trained again: the row that this confirms is kept or, if there is
+    none, the new row. Repeated rows are merged. The next run of a study trains or writes again
+    whatever else was set aside.
 
     Args:
-        train: trains the run of a row again; None where it cannot.
+        train: trains the run of a row again; returns the new row, or None if it cannot.
 
     Returns:
         How many runs were trained again.
@@ -137,10 +137,10 @@ def repair(store: Store, found: Verified, train: Callable[[Row], Row | None]) ->
 def set_damage_aside(store: Store) -> list[str]:
     """Move to ``damaged/`` the parts that cannot be read, and rows that contradict each other.
 
-    So other tools can read the folder again, and what was in them is trained again.
+    Other tools can then read the folder again, and the runs that were lost are trained again.
 
     Returns:
-        A line for each part, and one for the rows.
+        One line for each part, and one for the rows.
     """
     found = verify(store, deep=False)
     repair(store, found, lambda row: None)
@@ -151,7 +151,7 @@ def set_damage_aside(store: Store) -> list[str]:
 
 
 def _origin(row: Row) -> str:
-    """That a row's run has other results too, and where this one comes from."""
+    """The fault of a row whose run has other results too: says where this result comes from."""
     score = "no score" if row["score"] is None else f"score {row['score']}"
     return (
         f"run {row['run_id']} has other results too: here {score}, {row['stop_reason']} after "
@@ -160,7 +160,7 @@ def _origin(row: Row) -> str:
 
 
 def _fault(row: Row) -> str:
-    """What is wrong with a row; empty where nothing is."""
+    """What is wrong with a row; empty if nothing is."""
     text = row["config"]
     if hashlib.sha256(text.encode()).hexdigest()[:32] != row["run_id"]:
         return "its config does not hash to its run_id"
@@ -181,7 +181,7 @@ def _fault(row: Row) -> str:
 
 @cache
 def _columns_of(text: str) -> dict[str, Any] | None:
-    """What a cell's rows say of it; None where its JSON is not what is hashed today."""
+    """The columns that describe a cell; None if its JSON is not what this rgr-dist would hash."""
     try:
         cell = Cell.model_validate_json(text)
     except ValueError:
@@ -191,7 +191,7 @@ def _columns_of(text: str) -> dict[str, Any] | None:
 
 
 def _broken_of_studies(store: Store) -> Iterator[Problem]:
-    """What is kept of a study beside its runs and cannot be read."""
+    """The files of studies, in addition to runs, that cannot be read."""
     parse: dict[str, Callable[[str], Any]] = {
         "study.yaml": load_yaml,
         "prior.json": TypeAdapter(dict[str, dict[str, Any]]).validate_json,
