@@ -1,9 +1,9 @@
-"""The command line ``rgr``: arguments to calls.
+"""The command line ``rgr``: turns arguments into calls.
 
-``running`` has the verbs that plan and run a study, ``watching`` the page that shows one as it
-runs, ``results`` those that tell what it found, ``figures`` the one that draws it, ``tuning`` the
-one that tunes its protocol, ``checking`` the one that checks a store, ``construct`` the one that
-makes weights without training, ``theory`` those that hold theory against data.
+The verbs of ``running`` plan and run a study, that of ``watching`` shows one in a browser as it
+runs, those of ``results`` print what it found, and that of ``figures`` draws it. ``tuning`` tunes
+its protocol, ``checking`` checks a store, ``construct`` makes weights without training, and
+``theory`` compares theory with data.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0
-"""Seconds after a signal in which others are the same one."""
+"""Seconds after a signal within which further signals count as the same one."""
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE)
-"""Errors of an output that takes no more; those of a file name it, or the store reports them."""
+"""Errors of an output that takes no more; errors of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
-"""Exit status where the output was closed before all of it was written: rich's too."""
+"""Exit status if the output is closed before all of it is written; rich uses the same."""
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if getattr(sys, output) is None:  # it was closed before this process began
             setattr(sys, output, nowhere())
         elif isinstance(stream := getattr(sys, output), io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # where it has no sign for ✓, a question mark
+            stream.reconfigure(errors="replace")  # a question mark where it lacks a sign such as ✓
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -107,17 +107,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception:
         if interrupt.first is None:
             raise
-        status = _interrupted(arguments)  # a library made another error of it
+        status = _interrupted(arguments)  # a library turned it into another error
     try:
         sys.stdout.flush()
     except OSError as error:
         status = status or _unwritten(error)
-        sys.stdout = nowhere()  # what waits in the other would fail again at the end
+        sys.stdout = nowhere()  # what the old one still buffers would fail again at exit
     sys.exit(status)
 
 
 def _unwritten(error: OSError) -> int:
-    """The exit status where the output could not be written; nobody reads on after ``| head``."""
+    """The exit status if output cannot be written; says why, unless its reader left: ``| head``."""
     if isinstance(error, BrokenPipeError):
         return EXIT_UNREAD
     say_error(f"the output cannot be written: {error.strerror}; give it a file with room")
@@ -154,7 +154,7 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _interrupted(arguments: Sequence[str]) -> int:
-    """Say that the run was interrupted; the exit status of that."""
+    """Say that the run was interrupted; returns the exit status."""
     say_error("interrupted;", _resume(arguments))
     return EXIT_INTERRUPTED
 
@@ -166,10 +166,10 @@ def _message(error: typer.TyperException) -> str:
 
 
 class _Interrupt:
-    """Ends a run at a signal: at the first in good order, which takes seconds; at the next at once.
+    """Ends a run on a signal: in good order on the first, which takes seconds; at once on the next.
 
-    What is stored stays stored either way. Of signals that come together, as when a terminal is
-    closed, only the first counts.
+    Stored runs are kept either way. Of signals that come together, as when a terminal is closed,
+    only the first counts.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:

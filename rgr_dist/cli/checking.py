@@ -24,7 +24,7 @@ def verify(
 ) -> None:
     """Check every file of a store: checksums, columns, keys, addresses.
 
-    Exit status 3 if something fails and --repair is not given.
+    The exit status is 3 if a check fails and --repair is not given.
     """
     from rgr_dist.analysis.wording import plural
     from rgr_dist.store import verify as check

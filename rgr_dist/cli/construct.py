@@ -1,4 +1,4 @@
-"""The verb ``construct``: a layer's weights by the paper's algorithms, or ours, and their test."""
+"""The verb ``construct``: makes weights by the paper's algorithms, or ours, and tests them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def construct(
     _check_memory(cell, h, 1)
     width: int | None
     if find is not None:
-        with Console(stderr=True).status("searching") as status:  # in a terminal alone
+        with Console(stderr=True).status("searching") as status:  # only in a terminal
             width = made.find(h, draws, find, lambda d_k: status.update(f"trying d_k = {d_k}"))
         if width is None:
             facts["not_found"] = made.why_not_found(h)
@@ -135,7 +135,7 @@ def construct(
         width = math.ceil(wide)
     _check_memory(cell, h, width or 1)
     if store is not None and width:
-        made.build(0, h, width)  # what it does not take is refused before anything is stored
+        made.build(0, h, width)  # refuses invalid options before anything is stored
         _keep(made.runs(h, width, draws), store)
     row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
     if algorithm == "5":
@@ -158,10 +158,10 @@ def _check_memory(cell: Cell, h: int, d_k: int) -> None:
 
 
 def _store_for(made: Constructor, out: str) -> Store:
-    """The store that draws are kept in.
+    """The store in which draws are kept.
 
     Raises:
-        UserError: they cannot be kept as runs.
+        UserError: these draws cannot be kept as runs.
     """
     from rgr_dist.store.store import Store
 
@@ -176,7 +176,7 @@ def _store_for(made: Constructor, out: str) -> Store:
 
 
 def _keep(runs: list[Run], store: Store) -> None:
-    """Store the runs that it lacks, as a study of them would."""
+    """Build and store the runs that the store lacks, as a study of them would."""
     from rgr_dist.engines.constructions import ConstructionEngine
     from rgr_dist.running.worker import train_rows
 

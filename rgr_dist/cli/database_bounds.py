@@ -1,4 +1,4 @@
-"""What ``rgr bounds --database`` tells of a database: its sizes, and bounds on its rank."""
+"""What ``rgr bounds --database`` lists: a database's sizes, and bounds on its rank."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def database_rows(
     cp: float | None,
     one_value: bool = False,
 ) -> list[dict[str, Any]]:
-    """One row for a database.
+    """The row of a database, in a list.
 
     Args:
         database: a family, or the path of a file of triples.
         sizes: keys of the family, None if not given.
         cp: tolerance of the numerical rank; None to leave it out.
-        one_value: make the layer of ``theory.one_value_layer``, and measure it.
+        one_value: also make the layer of ``theory.one_value_layer``, and measure it.
 
     Raises:
-        UserError: there is no such database.
+        UserError: there is no such database, ``cp`` is not valid, or memory is too small.
     """
     from rgr_dist.problem.databases import sample_triples, tensor
     from rgr_dist.theory.ranks import least_value_width, triples_rank
@@ -67,17 +67,17 @@ def database_rows(
 
 
 PAIR, TRIPLE, ENTRY = 40, 72, 9
-"""Bytes for each key and query as values are drawn, for each triple as ranks are counted, and for
-each entry of the tensor that ``--cp`` fits."""
+"""Bytes for each pair of key and query while values are drawn, for each triple while ranks are
+counted, and for each entry of the tensor that ``--cp`` fits."""
 
 
 def _one_value_layer(
     triples: npt.NDArray[np.integer], shape: tuple[int, int, int]
 ) -> dict[str, int]:
-    """The layer of one value dimension, and how many triples it is right on at τ = 0.95.
+    """The layer with one value dimension: widths, ranks, triples that it gets right at τ = 0.95.
 
     Raises:
-        UserError: its logits are too many to be written out.
+        UserError: it has too many logits to be written out.
     """
     import numpy as np
     from scipy.special import softmax
@@ -104,9 +104,9 @@ def _one_value_layer(
 
 
 MOST_ENTRIES = 30_000_000
-"""Entries of the largest tensor of logits that is written out."""
+"""Most entries of a tensor of logits that is written out."""
 TAU = 0.95
-"""The probability that ``--one-value`` gives every right value at least."""
+"""The least probability that ``--one-value`` gives to each right value."""
 
 
 FACTS = {

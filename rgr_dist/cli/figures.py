@@ -73,8 +73,8 @@ def _drawn(results: StudyResults, sections: Sequence[Section], text: str) -> set
     """The anchors of the cells of that name.
 
     Raises:
-        UserError: no figure has a panel of one.
-        StudyError: the study has none.
+        UserError: no figure has a panel of such a cell.
+        StudyError: the study has no such cell.
     """
     from rgr_dist.analysis.rows import names_of
     from rgr_dist.study.select import cells_named

@@ -23,11 +23,11 @@ from rgr_dist.faults import shown
 Row = Mapping[str, Any]
 
 WIDE, NARROW = 2, 1
-"""Blanks between columns; the second where the terminal is narrow."""
+"""Blanks between columns, in a wide and in a narrow terminal."""
 SHORTEST = 12
-"""Characters of a text that a column must have room for; the rest may be broken."""
+"""First characters of a text that a column must have room for; the rest may wrap."""
 USUAL = {"degree": 1}
-"""What a column need not say: a table leaves it out where every row says just that, or nothing."""
+"""Usual values: a table leaves out a column in which every row has just this value, or none."""
 
 
 class Format(StrEnum):
@@ -49,10 +49,10 @@ def print_listing(
 
     Args:
         sections: rows by name. JSON is one object of lists. CSV is one table: where there are
-            several lists, its first column says which a row is from.
+            several lists, its first column says which list a row is from.
         show: columns that a table shows, in this order; all if not given.
         facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
-        columns: of CSV where there are no rows.
+        columns: the columns of CSV if there are no rows.
     """
     if how is Format.JSON:
         print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
@@ -61,7 +61,7 @@ def print_listing(
     else:
         console = _console()
         for name, rows in sections.items():
-            if not rows and facts:  # they say what there is to say
+            if not rows and facts:  # the facts say all there is to say
                 continue
             console.print(_table(name, rows, show, console.width))
         for fact, value in (facts or {}).items():
@@ -69,7 +69,7 @@ def print_listing(
 
 
 def say(text: str) -> None:
-    """Print a line; a terminal has it broken between words, unless it is a command to copy."""
+    """Print a line; a terminal wraps it between words, unless it has a command to copy."""
     console = _console()
     whole = not console.is_terminal or "rgr " in text
     console.print(text, highlight=False, markup=False, soft_wrap=whole)
@@ -77,13 +77,13 @@ def say(text: str) -> None:
 
 @contextmanager
 def silent_output() -> Iterator[None]:
-    """Show nothing of what is printed meanwhile, as by Ray where a node dies."""
+    """Discard what is printed meanwhile, such as by Ray when a node dies."""
     with nowhere() as output, redirect_stdout(output):
         yield
 
 
 def nowhere() -> TextIO:
-    """An output that keeps nothing."""
+    """An output that discards everything."""
     return Path(os.devnull).open("w")
 
 
@@ -99,7 +99,7 @@ def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> N
         for row in listed
     ]
     columns = dict.fromkeys((column for row in rows for column in row) if rows else empty)
-    # What a column lies in is null in rows that lack it: ``certificate``, ``certificate.pass``.
+    # In rows without nested members, their parent is a column too, and null: ``certificate``.
     nested = {column[: dot.start()] for column in columns for dot in re.finditer(r"\.", column)}
     columns = {column: None for column in columns if column not in nested}
     writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
@@ -133,7 +133,7 @@ def _columns(rows: Sequence[Row], show: Sequence[str]) -> list[str]:
 
 
 def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> Table:
-    """The rows as a table that breaks no number; as lists where it would be too wide for that."""
+    """The rows as a table that breaks no number; as lists if that would be too wide."""
     columns = _columns(rows, show)
     cells = {column: [_cell(row.get(column)) for row in rows] for column in columns}
     numeric = {
@@ -152,7 +152,7 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> T
         return _one_below_the_other(name, rows, show)
     table = Table(title=name, title_justify="left", box=None, pad_edge=False)
     table.header_style, table.padding = "bold", (0, gap, 0, 0)
-    for column in columns:  # without room for all, texts and headers are broken, numbers are not
+    for column in columns:  # if short of room, texts and headers wrap, numbers do not
         fixed = least[column] if numeric[column] and whole > room else None
         justify: JustifyMethod = "right" if numeric[column] else "left"
         table.add_column(_header(column), justify=justify, overflow="fold", width=fixed)
@@ -162,7 +162,7 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> T
 
 
 def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
-    """The rows as a list each, where a table would be too wide."""
+    """Each row as a list, where a table would be too wide."""
     table = Table(title=name, box=None, title_justify="left", pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -175,7 +175,7 @@ def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) ->
 
 
 def _header(column: str) -> str:
-    """``steps left``; D_K, d_k and d_model stay, and so do those of facts."""
+    """A column's heading: ``steps left``; D_K, d_k, d_model and facts' widths stay as they are."""
     return re.sub(r"_(?!K|V|k\b|vo|qk|model)", " ", column)
 
 

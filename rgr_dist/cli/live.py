@@ -24,9 +24,9 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
 
 DRAW_EVERY = 0.25
-"""Seconds between drawings of the brackets; a terminal's clock and spinner go on meanwhile."""
+"""Seconds between drawings of the brackets; a terminal's clock and spinner keep moving."""
 SAY_EVERY = 15.0
-"""Seconds of silence after which a plain line says how far it is."""
+"""Seconds of silence after which a plain line says how far the study is."""
 ACCURACY_LEGEND = "mean accuracy at the largest D_K so far (number of seeds)"
 
 
@@ -66,9 +66,9 @@ class LiveView(View):
             self.phase("")
 
     def phase(self, name: str) -> None:
-        """Begin a part of the run, and print how long the one before took: a second or more.
+        """Begin a phase of the run, and print how long the last one took, if a second or more.
 
-        A notebook's cell shows the part that runs, until it has a table to show.
+        A notebook's cell shows the phase instead, until it has a table to show.
         """
         if name == self._phase:
             return
@@ -106,7 +106,7 @@ class LiveView(View):
             self._say_findings(study, portfolio, summary)
 
     def _draw(self) -> RenderableType:
-        """What stands below the lines that were said: the phase, and brackets once there are."""
+        """What is shown below the printed lines: the phase, or the brackets once there are any."""
         now = time.monotonic()
         state = self._state  # another thread may set it to None meanwhile
         if state is None:
@@ -137,7 +137,7 @@ class LiveView(View):
             self.say(_words(summary, left) if summary.runs else self._until_runs(summary, left))
 
     def _until_runs(self, summary: Summary, left: Forecast) -> str:
-        """How far the study is before any run tells: its phase, and how long training may take."""
+        """How far the study is before any run ends: its phase, and how long training may take."""
         gone = clock(time.monotonic() - self._began)
         guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
         return f"{self._phase}: {gone} so far, then about {rough_time(guess)} of training"
@@ -147,7 +147,7 @@ class LiveView(View):
 
 
 def _words(summary: Summary, left: Forecast) -> str:
-    """How far the study is: runs, pace, time gone, time left."""
+    """How far the study is: runs, pace, time so far, time left."""
     now = time.monotonic()
     elapsed = max(1e-9, now - summary.started)
     steps = f"{summary.steps / elapsed:,.0f} steps/s"
@@ -177,14 +177,14 @@ def _finding(study: Study, state: CellState) -> str:
 
 
 class NotebookCell:
-    """Draws in the output of a notebook's cell, in place; rich's own needs ipywidgets for that."""
+    """Draws in place in the output of a notebook's cell, for which rich itself needs ipywidgets."""
 
     WIDTH = 120
-    """Characters of a line; the cell scrolls sideways where it is narrower."""
+    """Characters of a line; a narrower cell scrolls sideways."""
     _shown: Any = None
 
     def update(self, drawing: RenderableType, refresh: bool = True) -> None:
-        """Draw, in place of what was drawn before."""
+        """Draw this, replacing what was drawn before."""
         from IPython.display import display
 
         page = Console(file=io.StringIO(), record=True, width=self.WIDTH, force_jupyter=False)
@@ -233,7 +233,7 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
 
 
 def _heads_text(state: CellState) -> Text:
-    """The heads that are found or still open, where they are too many for a column each."""
+    """The heads that are found or still open, if there are too many for a column each."""
     heads = [h for h in shown_arms(state) if state.result(h).status not in ("pruned", "censored")]
     parts = [Text(f"h={h} ").append_text(_text(bracket_sign(state, h))) for h in heads]
     return Text("   ").join(parts)

@@ -1,4 +1,4 @@
-"""What ``rgr bounds --one-head`` tells: whether one head can hold a graph, draw by draw."""
+"""What ``rgr bounds --one-head`` lists: whether one head can hold a graph, draw by draw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FACTS = {
 
 
 def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, Any]]:
-    """One row for each draw of graph and embedding, those of a trained run with that seed.
+    """One row for each draw of graph and embedding, the same as a run with that seed trains on.
 
     Args:
         save: where the weights or the certificate of draw 0 go; None to keep neither.

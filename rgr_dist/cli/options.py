@@ -58,10 +58,10 @@ EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 def opened(
     study: str, overrides: Sequence[str] | None, out: str, may_be_new: bool = False
 ) -> Iterator[tuple[Study, Store]]:
-    """The study and its store; ends with a line for each part or run that was left out.
+    """The study and its store; on exit, reports the parts and runs that were left out.
 
     Args:
-        may_be_new: whether there may be no store yet.
+        may_be_new: whether the store need not exist yet.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
@@ -87,7 +87,7 @@ def opened(
 
 
 def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
-    """Have a command hold a store before it does anything else; at ray:// its driver there does."""
+    """Hold the store from the start of a command; at ray:// its driver on the cluster holds it."""
     return nullcontext() if address.startswith("ray://") else store.held(does)
 
 
@@ -95,7 +95,7 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
     """A cell whose graphs are drawn, or read from an edge list.
 
     Raises:
-        StudyError: there is no such cell.
+        StudyError: the cell or the edge list is not valid.
     """
     from rgr_dist.study.cell import Cell
     from rgr_dist.study.edge_list import load_edges
@@ -109,7 +109,7 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
 
 
 def check_room(needed: float, what: str) -> float | None:
-    """Make sure that something fits in this machine's memory; returns that, None if unknown.
+    """Make sure that something fits in this machine's memory; returns its bytes, None if unknown.
 
     Args:
         needed: bytes.
@@ -130,31 +130,31 @@ def check_room(needed: float, what: str) -> float | None:
 
 
 def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> tuple[str, str]:
-    """That the store holds nothing of a study, and the command for it, as ``say_error`` takes them.
+    """For ``say_error``: that the store has no run of a study, and the command that trains them.
 
-    These are the same words in every verb.
+    Every verb says it in the same words.
     """
     return f"{out} holds no run of {study};", f"rgr run {as_typed(study, out, set_)} trains them"
 
 
 def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
-    """A study with its options, as they are typed."""
+    """A study with its options, as a user types them."""
     where = [] if out == "results" else ["--store", out]
     given = [word for one in set_ or () for word in ("--set", one)]
     return shown(shlex.join([study, *given, *where]))
 
 
 LONGEST_LINE = 500
-"""Characters of a line on standard error."""
+"""Characters to which a line on standard error is cut."""
 
 
 def say_error(text: str, command: str = "") -> None:
-    """One line on standard error; where that takes no more, the exit status alone tells.
+    """Print one line on standard error; if that takes no more, the exit status must do.
 
-    What could command a terminal is escaped, and what is long is cut.
+    Characters that could control a terminal are escaped, and a long text is cut in the middle.
 
     Args:
-        command: ends the line with a command to copy, which is never cut.
+        command: a command to copy, which ends the line and is never cut.
     """
     line = f"rgr: {shown(' '.join(text.split()))}"
     if len(line) > LONGEST_LINE:
@@ -164,4 +164,4 @@ def say_error(text: str, command: str = "") -> None:
     try:
         print(line, file=sys.stderr)
     except OSError:
-        sys.stderr = nowhere()  # what waits in the other would fail again at the end
+        sys.stderr = nowhere()  # what the old one still buffers would fail again at exit

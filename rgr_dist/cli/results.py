@@ -1,4 +1,4 @@
-"""The verbs that tell what was found: thresholds, runs, fit, predict, report, compare, explain."""
+"""The verbs that show what was found: thresholds, runs, fit, predict, report, compare, explain."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def thresholds(
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell.
 
-    CSV has a row for every (cell, h), with what is best of its cell.
+    CSV has a row for every (cell, h), which includes the best of its cell.
     """
     from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.study.select import cell_named
@@ -69,7 +69,7 @@ def thresholds(
 def stored_results(
     study: str, overrides: Sequence[str] | None, out: str
 ) -> tuple[StudyResults, Store]:
-    """A study's results and its store; says so where the store holds nothing of the study.
+    """A study's results and its store; says so if the store has no run of the study.
 
     Raises:
         UserError: there is no store.
@@ -86,13 +86,13 @@ def stored_results(
 def threshold_sections(
     results: StudyResults, cell: Cell | None = None, as_one: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """The records of ``thresholds`` and ``best``, cells of one size side by side.
+    """The records of ``thresholds`` and ``best``, with cells of the same size side by side.
 
-    Of a study that compares layers what each costs too, ``layers``, and their ``order``.
+    For a study that compares layers, also what each layer costs, ``layers``, and their ``order``.
 
     Args:
-        cell: the only one that is asked for.
-        as_one: give ``thresholds`` alone, each with the sizes of its cell's best.
+        cell: the only cell to include; all if not given.
+        as_one: give only ``thresholds``, each with the sizes of its cell's best.
     """
     from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
     from rgr_dist.analysis.rows import rows_of
@@ -114,7 +114,7 @@ def threshold_sections(
         return sections
     if not study.has_alike_cells:
         for row in itertools.chain(*sections.values()):
-            del row["cell"]  # its sizes tell it from the others
+            del row["cell"]  # its sizes identify it
         return sections
     sizes = {study.name_of(cell): cell.name for cell in study.cells}
     place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
@@ -126,7 +126,7 @@ def threshold_sections(
 
 
 def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:
-    """``best_D_K``, its ends, and the like; what has a name of its own keeps it, as ``h_star``."""
+    """``best_D_K``, its ends, and so on; names of their own, such as ``h_star``, are kept."""
     own = {key: best[key] for key in ("h_star", "h_low", "h_high") if key in best}
     return {f"best_{size}": best[size] for size in sizes if size in best} | own
 
@@ -142,8 +142,8 @@ def runs(
 ) -> None:
     """The study's runs, one row each, with how they ended. As CSV or JSON: the export of a study.
 
-    A probe has not run every seed if fewer were enough for its verdict or for a first look: a mean
-    over its runs is biased.
+    A probe may have run fewer than all seeds, where those were enough for its verdict or for a
+    first look: a mean over them is biased.
     """
     import pandas as pd
 
@@ -164,7 +164,7 @@ def runs(
         narrowed = chosen is not None or heads
         say(f"no run {'that was asked for' if narrowed else f'of {study}'} failed")
         return
-    if how is Format.TABLE:  # the last line of an error alone; JSON and CSV have it all
+    if how is Format.TABLE:  # only the last line of an error; JSON and CSV have it all
         rows = [row | {"error": row["error"] and reason(row["error"])} for row in rows]
     columns = ["study", "cell", *map(resolved.search.sizes.shown, run_keys(resolved))]
     print_listing({"runs": rows}, how, show=RUN_COLUMNS.split(), columns=columns)
@@ -272,7 +272,7 @@ def report(
     out: Stores = None,
     set_: Set = None,
 ) -> None:
-    """Write a study's report, or set two studies or stores side by side: one page each."""
+    """Write a study's report, or one page that sets two studies or stores side by side."""
     from rgr_dist.analysis.report.publish import publish, publish_comparison
     from rgr_dist.planning.same_question import check_same_question
 
@@ -320,7 +320,7 @@ def compare(
     page = None
     try:
         page = publish_comparison(*pair, names, store)
-    except StoreError as error:  # of a store that may only be read
+    except StoreError as error:  # the store may be read-only
         say_error(f"no page: {error}")
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
@@ -332,7 +332,7 @@ def compare(
 
 
 def _named_sides(row: Row, names: tuple[str, str]) -> Row:
-    """A row of a comparison as a person reads it: ``D_K small``, and a ratio with its ends."""
+    """A row of a comparison as a person reads it: ``D_K small``, and a ratio with its limits."""
     from rgr_dist.analysis.wording import with_limits
 
     shown = {
@@ -352,7 +352,7 @@ def side_by_side(
     """The results of two studies, their names, and the store of the first.
 
     Raises:
-        UserError: a store holds nothing of a study, or the two measure different things.
+        UserError: there is no such store, or the two studies cannot be compared.
     """
     first, store = stored_results(studies[0], set_, stores[0])
     second, _ = stored_results(studies[-1], set_, stores[-1])

@@ -1,4 +1,4 @@
-"""The verbs that plan and run a study, or begin one: ``studies``, ``init``, ``plan``, ``run``."""
+"""The verbs that begin, plan and run a study, list those that ship, and show how far one is."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 LONGEST_NAME = 100
-"""Characters of the name of a new layer."""
+"""Most characters in the name of a new layer."""
 
 
 def studies(how: How = Format.TABLE) -> None:
-    """The studies that ship: their question, where the paper has it, and what they cost."""
+    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
     from rgr_dist.study.document import shipped_studies
     from rgr_dist.study.shipped import about
 
@@ -58,7 +58,7 @@ def init(
 
     from rgr_dist.study.from_yaml import parse_study
 
-    parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses a name that none has
+    parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses an invalid name
     path = Path(f"{name}.yaml")
     text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
     _write_new(path, text.replace("{name}", name))
@@ -68,7 +68,7 @@ def init(
 def new_model(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the layer, and of its file.")],
 ) -> None:
-    """Write NAME.py, an attention layer with comments, to begin a model of your own with."""
+    """Write NAME.py, a commented attention layer to start a model of your own from."""
     from importlib.resources import files
     from importlib.util import find_spec
     from keyword import iskeyword
@@ -86,10 +86,10 @@ def new_model(
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet.
+    """Write a new file.
 
     Raises:
-        UserError: it is there, or cannot be written.
+        UserError: it exists already, or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -117,7 +117,7 @@ COMPILING = "on top: ten seconds or more for each width of each layer of a file,
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
-    """The totals of a plan as a person says them.
+    """The totals of a plan in words.
 
     Args:
         asked: the study with its options, as they are typed.
@@ -157,7 +157,7 @@ def run(
         bool, typer.Option("--retry-failed", help="Try failed runs again.")
     ] = False,
 ) -> None:
-    """Run what is missing of a study, then write its report. Run it again to resume or extend."""
+    """Run what a study still lacks, then write its report. Run it again to resume or extend."""
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
@@ -170,7 +170,7 @@ def run(
 
         from rgr_dist.cli.live import LiveView
 
-        console = Console(file=sys.stdout)  # for good: what others print is not shown
+        console = Console(file=sys.stdout)  # stays visible, while what others print is discarded
         with LiveView(console) as view, silent_output():
             view.phase("planning")  # and importing Ray, which takes longer
             from rgr_dist.running.run_study import run_study
@@ -182,7 +182,7 @@ def run(
 
 
 def _written(study: Study, store: Store) -> tuple[StudyResults, Written, bool]:
-    """A study's results and its report, and whether that was written now: it is another by now."""
+    """A study's results, its report, and whether the report had to be written now."""
     from rgr_dist.analysis.load import open_results
     from rgr_dist.analysis.report.report_cache import written_before
 
@@ -190,7 +190,7 @@ def _written(study: Study, store: Store) -> tuple[StudyResults, Written, bool]:
     before = written_before(results, store)
     if before is not None:
         return results, before, False
-    from rgr_dist.analysis.report.publish import publish  # with all that is fitted and drawn
+    from rgr_dist.analysis.report.publish import publish  # imports all that fits and draws
 
     return results, publish(results, store), True
 
@@ -230,7 +230,7 @@ def _tell(
         trained = "nothing was left to train"
     report = "report" if is_new else "report, unchanged"
     console.print(f"{trained}\n{report}:", highlight=False, soft_wrap=True)
-    console.print(written.address, highlight=False, soft_wrap=True)  # alone, to be copied whole
+    console.print(written.address, highlight=False, soft_wrap=True)  # on its own line, to copy
     failed = summary.failed or summary.left_failed
     if not failed:
         first = shlex.quote(study.cell_names[study.cells[0].cell_id])

@@ -1,4 +1,4 @@
-"""The verbs that hold theory against data: ``bounds``, ``geometry``, ``all-pairs``."""
+"""The verbs that compare theory with data: ``bounds``, ``geometry``, ``all-pairs``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rgr_dist.study.cell import Run
 
 MOST_VECTORS = 10_000
-"""Vectors whose geometry is measured: memory grows with their square, time with their cube."""
+"""Most vectors that are measured: memory grows with their square, time with their cube."""
 
 PrecisionName = StrEnum("PrecisionName", "float32 float16 bfloat16 int8 int7 int6 int5 int4 int3")
 """Formats that weights are rounded to."""
@@ -88,11 +88,11 @@ def bounds(
     """What theory requires: the D_K of a graph by counting, or the rank of a database of facts.
 
     With --m, the D_K that counting requires (Sec. 9), one line for each assumed number of bits per
-    parameter. No line is the bound, since nobody knows beforehand how many bits a parameter holds;
-    at the thresholds of base-grid, within Table 2's step limits, it is 0.27 to 0.80. A line with a
-    margin also bounds real weights with norms of at most 1 that keep this margin (Thm 9.2).
-    Permutations are listed if m' = m. With --one-head, whether one head of any width can hold a
-    graph at all: it gives weights, or a proof that there are none.
+    parameter. No single line is the bound, since how many bits a parameter holds is not known
+    beforehand; at the thresholds of base-grid, within Table 2's step limits, it is 0.27 to 0.80. A
+    line with a margin also bounds real weights with norms of at most 1 that keep this margin (Thm
+    9.2). If m' = m, permutations are listed too. With --one-head, whether one head of any width
+    can hold a graph at all, shown by weights that do, or by a proof that there are none.
     With --database, the sizes of a database of facts and bounds on its tensor's rank
     (arXiv:2502.05076, Prop. 2.1); with --one-value, a layer of one value dimension that holds it.
     """
@@ -132,7 +132,7 @@ def bounds(
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
-    """Refuse the first option that is given."""
+    """Refuse any of these options that is given, naming the first."""
     given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
         raise UserError(f"--{given.replace('_', '-')}: {why}")
@@ -220,9 +220,9 @@ def all_pairs(
 ) -> None:
     """Score trained weights at each cell's threshold on all pairs, also rounded to fewer bits.
 
-    Weights are not stored: the runs are trained again, to the step at which they ended, but for
-    those that were measured at these precisions before. What is measured is kept in the store, for
-    the study's report.
+    Weights are not stored, so the runs are trained again, to the step at which they ended, except
+    those already measured at these precisions. The measurements are kept in the store, for the
+    study's report.
     """
     import pandas as pd
 
@@ -289,7 +289,7 @@ def all_pairs(
 
 
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:
-    """The runs at each cell's threshold, and the steps that each did."""
+    """The runs at each cell's threshold, and how many steps each of them trained."""
     from rgr_dist.analysis.runs import scored
     from rgr_dist.study.cell import Run
 

@@ -22,20 +22,20 @@ MEANINGS = {
     "inconsistent": "passes below a fail",
     "open": "not finished, or a run failed",
 }
-"""What the statuses mean that a reader cannot guess."""
+"""The statuses that a reader cannot guess, and what they mean."""
 NUMBERS = {
     "possible": "the smallest D_K at which known weights pass, and where they come from",
     "bits_per_parameter": "bits of the graph for each weight of the keys and queries, at D_K",
 }
-"""What columns mean that the paper does not name."""
+"""The columns that the paper does not name, and what they mean."""
 LIMITS = {
     "optimisation": "weights that pass are known at a smaller D_K",
     "budget": "longer training passes at a smaller D_K, or D_K still falls",
     "proved": "no weights of one head are right on all pairs of any draw",
 }
-"""What ``limited_by`` means, but for unknown."""
+"""What the values of ``limited_by`` mean, except unknown."""
 UNKNOWN = "unknown: nothing smaller is known to pass; search: {retest_steps: 4} trains longer too"
-"""The same where every cell has one step limit."""
+"""What unknown means where every cell has only one step limit."""
 
 
 def print_thresholds(
@@ -71,9 +71,9 @@ def print_thresholds(
 
 
 def _say_where_one_head_is_decided(study: Study, rows: Sequence[Row]) -> None:
-    """Where one head passes at no width: what tells whether any weights of one could."""
+    """Where one head passes at no width: name the command that decides if any weights could."""
     if any(cell.embedding.family != "gaussian" for cell in study.cells):
-        return  # which the command draws
+        return  # the command draws only these
     one = {"model": "max", "h": 1, "status": "censored"}
     rows = [row for row in rows if one.items() <= row.items() and row["graph"] != "edges"]
     for row in [row for row in rows if not row["decided_draws"]][:1]:
@@ -85,7 +85,7 @@ def _say_where_one_head_is_decided(study: Study, rows: Sequence[Row]) -> None:
 
 
 def _print_layers(order: Sequence[Row]) -> None:
-    """Print what layers hold for a number of their cache, of one compression after another."""
+    """Print what layers hold per number that they cache, one compression after another."""
     rows = []
     for row in order:
         held = row["per_cached"]
@@ -110,9 +110,9 @@ def _print_layers(order: Sequence[Row]) -> None:
 
 
 def shown_row(record: Row, study: Study) -> dict[str, Any]:
-    """A record of a threshold, or of the best of a cell, with what ``COLUMNS`` names."""
+    """A record of a threshold, or of the best of a cell, with the columns named in ``COLUMNS``."""
     row, total = dict(record), study.search.sizes.total
-    for name in ("m", "d_model") if "cell" in row else ():  # its name has them
+    for name in ("m", "d_model") if "cell" in row else ():  # its name includes them
         row.pop(name, None)
     if not study.has_budgets:
         row.pop("max_steps")
@@ -152,8 +152,8 @@ def proved_text(record: Row) -> str | None:
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
     """``9 ✓ .995 | 8 ✗ .984``: the width that passes and the one that fails, with their means.
 
-    A failing mean is never rounded to the passing score or beyond: .9899 becomes .989. That of a
-    probe that stopped early names its seeds, ``2 ✗ .550 of 2``.
+    A failing mean is never rounded to the passing score or beyond: .9899 becomes .989. If a probe
+    stopped early, its number of seeds is added: ``2 ✗ .550 of 2``.
     """
     passed, failed = ((certificate or {}).get(key) or {} for key in ("pass", "fail"))
     parts = []
@@ -205,9 +205,9 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
 
 
 def reach(study: Study) -> list[str]:
-    """What every threshold of a study is of: its step limit, and the widths of a grid.
+    """What every threshold of a study depends on: the step limit, and the widths that were tried.
 
-    Several step limits of one cell have a column of their own; a construction is not trained.
+    If cells have several step limits, a column shows them; a construction is not trained.
     """
     parts = []
     limits = sorted({cell.training.max_steps for cell in study.cells})

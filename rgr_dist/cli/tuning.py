@@ -86,7 +86,7 @@ def tune(
     }
     if tuned.training is not None:
         to_tuned = shlex.join(["--set", f"name={resolved.name}-tuned", *flags(tuned.training)])
-        with suppress(StudyError):  # cells may differ in nothing else
+        with suppress(StudyError):  # cells that differed only in training are now the same
             load_study(study, [*(set_ or ()), *shlex.split(to_tuned)[1::2]])
             facts["to_use_it"] = f"rgr run {as_typed(study, out, set_)} {to_tuned}"
     print_listing({"trials": tuned.trials, "tuned": tuned.probes}, how, facts=facts)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 ASK_WITHIN = 5.0
-"""Seconds that a reader may be silent before it has asked."""
+"""Seconds within which a browser must send its request."""
 REFRESH = """
 setInterval(async () => {
   try {
@@ -33,7 +33,7 @@ setInterval(async () => {
   } catch (gone) { document.title = "not watched any more"; }
 }, 2000);
 """
-"""Asks every two seconds whether the store has changed, and then shows the new page."""
+"""Asks every two seconds whether the store has changed; if so, loads the new page."""
 
 
 def watch(
@@ -54,7 +54,7 @@ def watch(
     address = f"http://{HOST}:{server.server_port}/"
     print(f"{address} shows {study} of {store.root}; Ctrl-C ends it", flush=True)
     if sys.stdout.isatty() and any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
-        Thread(target=webbrowser.open, args=[address], daemon=True).start()  # some wait for its end
+        Thread(target=webbrowser.open, args=[address], daemon=True).start()  # some browsers block
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -100,7 +100,7 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     class Server(ThreadingHTTPServer):
-        """Tells of what went wrong, but not of a reader that went away."""
+        """Reports errors, except those of a browser that has disconnected."""
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             if not isinstance(sys.exception(), ConnectionError):
@@ -117,10 +117,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
         timeout = ASK_WITHIN
 
         def do_GET(self) -> None:
-            host = self.headers.get("Host", "").partition(":")[
-                0
-            ]  # its port is left out if it is 80
-            if host not in (HOST, "localhost"):  # a name that somebody points at this machine
+            host = self.headers.get("Host", "").partition(":")[0]  # port 80 is left out
+            if host not in (HOST, "localhost"):  # another name that points at this machine
                 self.send_error(403)
                 return
             try:
@@ -145,6 +143,6 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a line a request helps nobody."""
+            """Print nothing: a line for each request is of no use."""
 
     return Server((HOST, port), Handler)
