@@ -10,6 +10,10 @@ Adaptive is all that ``rgr run`` spends in a store that holds nothing: certifica
 within the kept margin, App. A.2's intervals, and, on two slots, what is trained ahead of need. It
 is replayed on the runs in the store; one that the store lacks lies between its neighbours.
 
+Certificates are the least that shows the adaptive search's answers: the passing and the failing
+probe of each head, with seeds spared as far as a verdict allows, and the best one's fresh seeds. A
+search that was told every threshold would train these, then the probes of App. A.2's interval.
+
 Optuna is TPE, asked for the smallest D_K that passes, within the exhaustive range. It gets the seed
 test of the adaptive search, pays for no probe twice, and stops when it has touched the D_K* that it
 is not told: the figure is the median over its own seeds. It leaves no certificate, and cannot know
@@ -38,7 +42,8 @@ from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.running.run_study import run_study
-from rgr_dist.search.protocol import ArmResult
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import ArmResult, ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import load_study
@@ -150,10 +155,30 @@ def study_rows(
     )
     portfolio = open_portfolio(study, no_runs())
     done = simulate(portfolio, lambda cell, key, seed: curves[cell].run(key, seed), SLOTS)
+    least = {cell: certificate_steps(portfolio, cell, curves[cell]) for cell in portfolio.plans}
     return [
         _row(study.name, "exhaustive", round(steps), round(steps), True),
         _row(study.name, "adaptive", done.steps, round(steps), same),
+        _row(study.name, "certificates", sum(least.values()), round(steps), True),
+        *(
+            _row(row["study"], "certificates", least[cell], row["training_steps"], True)
+            for cell, row in measured.items()
+        ),
     ]
+
+
+def certificate_steps(portfolio: Portfolio, cell: str, curve: RecordedCurve) -> int:
+    """Training steps of a finished cell's certificates and of its best head's fresh seeds."""
+    state, runs = portfolio.state(cell), CountedRuns(curve.run)
+    for arm in portfolio.plans[cell].axes:
+        result = state.result(arm)
+        for probe in (result.passed, result.failed):
+            if probe is not None:
+                runs.verdict_scores(ProbeKey(arm, probe.value), portfolio.test)
+    for key in state.confirmed:
+        for seed in state.scores(key, "fresh seeds"):
+            runs.score(key, seed)
+    return runs.steps
 
 
 def _step_limit(study: Study, cell: Cell) -> int:

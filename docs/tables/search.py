@@ -8,7 +8,12 @@ from typing import Any
 from tables.benchmarks import printed
 from tables.markdown import table
 
-STRATEGIES = {"exhaustive": "exhaustive grid", "adaptive": "`rgr run`", "optuna": "Optuna"}
+STRATEGIES = {
+    "exhaustive": "exhaustive grid",
+    "adaptive": "`rgr run`",
+    "certificates": "its certificates alone",
+    "optuna": "Optuna",
+}
 RULES = {
     "grid": "exhaustive grid, ten seeds",
     "bisection": "bisection, ten seeds",

@@ -69,6 +69,8 @@ def test_search_cost_counts_the_steps_of_every_way(stored: Path) -> None:
         (cell, "optuna"),
         ("small", "exhaustive"),
         ("small", "adaptive"),
+        ("small", "certificates"),
+        (cell, "certificates"),
     ]
     exhaustive, adaptive, *_ = listed
     own = trained[(trained["d_model"] == 8) & (trained["D_K"] <= 16)]
@@ -78,6 +80,9 @@ def test_search_cost_counts_the_steps_of_every_way(stored: Path) -> None:
         whole = next(r for r in listed if r["study"] == row["study"])["training_steps"]
         assert row["share_of_exhaustive"] == pytest.approx(row["training_steps"] / whole, abs=1e-4)
     assert adaptive["same_thresholds"] is True
+    steps = {(row["study"], row["strategy"]): row["training_steps"] for row in listed}
+    for name in ("small", cell):  # no search spends less than its certificates
+        assert 0 < steps[name, "certificates"] <= steps[name, "adaptive"]
 
 
 def test_search_slots_simulates_the_stored_study_and_made_up_cells(stored: Path) -> None:
