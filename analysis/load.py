@@ -28,9 +28,10 @@ class StudyResults:
         runs: columns of ``RUNS``; may hold more runs than the study asks for, since studies share
             a store.
         thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
-        asked: of ``asked_probes``, what the search asks for; None if not known.
-        store: where they come from, which may hold what theory is compared by; None if not known.
-        version: the store's, as its runs were read; None if not known.
+        asked: the probes that the search asks for, columns of ``asked_probes``; None if not known.
+        store: the store of these runs, which may also hold weights and proofs for the same
+            problems; None if not known.
+        version: the store's version when its runs were read; None if not known.
         search: the search itself; None if not known.
     """
 
@@ -66,7 +67,7 @@ class StudyResults:
 def per_study(
     compute: Callable[[StudyResults], Computed],
 ) -> Callable[[StudyResults], Computed]:
-    """A table that follows from a study's results: computed once, when it is first asked for."""
+    """Make a function of a study's results compute its table only once, when first asked for it."""
 
     @wraps(compute)
     def once(results: StudyResults) -> Computed:
@@ -85,12 +86,12 @@ def open_results(study: Study, store: Store) -> StudyResults:
     Raises:
         StoreError: the store cannot be read, or the expectations kept in it are damaged.
     """
-    version = store.version()  # first: runs that are stored meanwhile make it another
+    version = store.version()  # read first: runs stored meanwhile change it
     return replace(results_of(study, stored_search(study, store)), store=store, version=version)
 
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:
-    """The study's tables, from its search as the store leaves it."""
+    """The study's tables, from its search as rebuilt from the store."""
     sizes = list(study.search.sizes.config(1, 1))
     return StudyResults(
         study=study,

@@ -34,8 +34,8 @@ def real(value: Any) -> float | None:
 def bits_of_graph(row: Mapping[Any, Any]) -> float:
     """Bits that single out the graph of a row's cell among those that its bound counts.
 
-    log₂ m! for a permutation, else log₂ C(m(m-1), m'): of regular graphs all of that many edges,
-    an overcount.
+    log₂ m! for a permutation, else log₂ C(m(m-1), m'). For a regular graph this counts every graph
+    with as many edges, which is an overcount.
     """
     m, edges = int(row["m"]), row["n_edges"]
     m_edges = m * int(row["degree"]) if pd.isna(edges) else int(edges)
@@ -46,7 +46,8 @@ def bits_of_graph(row: Mapping[Any, Any]) -> float:
 def graph_bits_per_parameter(row: Mapping[Any, Any]) -> float | None:
     """Bits of the graph in each of the 2 d_model D_K + 1 parameters, at the threshold of a row.
 
-    Null without a threshold. It is what the threshold implies, not what b a parameter has.
+    None without a threshold. The threshold implies this number; it is not the b that a parameter
+    can hold.
     """
     if pd.isna(row["D_K"]):
         return None

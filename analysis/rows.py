@@ -19,8 +19,8 @@ everything about it in words."""
 
 
 Names = Mapping[str, str]
-"""Names of one cell: ``anchor``, its id on a page, ``m64-d16``; ``short``, ``(64, 16)``, with what
-tells it from cells of its size; ``full``, ``(m, d_model) = (64, 16)``, likewise."""
+"""Names of one cell: ``anchor``, its id on a page, ``m64-d16``; ``short``, ``(64, 16)``; ``full``,
+``(m, d_model) = (64, 16)``. The last two add what tells the cell from others of its size."""
 
 
 def cell_names(study: Study) -> Mapping[str, Names]:
@@ -53,7 +53,7 @@ def cell_names(study: Study) -> Mapping[str, Names]:
 
 
 def _more(cell: Cell) -> tuple[str, int] | None:
-    """What the size leaves open of the graph: the number of edges of a file, or the degree."""
+    """What the size does not say about the graph: the number of edges of a file, or the degree."""
     if isinstance(cell.graph, Edges):
         return "m′", cell.n_edges
     return None if cell.graph.degree == 1 else ("r", cell.graph.degree)
@@ -71,7 +71,7 @@ def name_keys(results: StudyResults, row: Mapping[str, Any]) -> Names:
 
 
 def named(results: StudyResults, table: pd.DataFrame) -> list[Row]:
-    """The rows of any table with a cell_id, by size, with the names of their cells."""
+    """The rows of any table with a cell_id, sorted by size, with the names of their cells."""
     return [{**row, **name_keys(results, row)} for row in by_size(table)]
 
 

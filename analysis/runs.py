@@ -26,11 +26,11 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
     the worst score, 0 or an infinite error; a failed run is left out.
 
     Args:
-        every_seed: count the seeds of ``search.extra_seeds`` too, which decide where a pass lies
-            below a fail, and of ``search.transition_seeds``, which decide no verdict.
+        every_seed: count the seeds of ``search.extra_seeds`` too, which decide the verdicts
+            where a pass lies below a fail, and of ``search.transition_seeds``, which decide none.
 
     Returns:
-        The columns of ``runs``, one row per (cell, h, d_k, seed); of facts, per d_vo too.
+        The columns of ``runs``, one row per (cell, h, d_k, seed), for facts also per d_vo.
     """
     sizes = [*study.search.sizes.columns]
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
@@ -48,7 +48,7 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
 
 
 def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
-    """Which runs are of a setting that the study searches."""
+    """Which runs belong to a setting that the study searches."""
     arms, sizes = study.search.arms, study.search.sizes
     of_study = pd.Series(True, index=runs.index)
     for column, size in sizes.fixed:
@@ -57,7 +57,7 @@ def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The runs that the study asks for: failed ones and those of all its seeds too."""
+    """The runs that the study asks for, including failed runs and extra and fresh seeds."""
     search = study.search
     ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
     confirmed = search.seeds + search.extra_seeds + search.confirm_seeds
@@ -70,11 +70,11 @@ def cost_of(results: StudyResults) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, given_up, spared, steps,
-        seconds``: runs include those read off longer ones; steps and seconds do not, but cover
-        every seed. failed counts runs that could not be trained, at_limit those that reached the
-        step limit, given_up those that ``training.give_up_below`` ended before it, spared the seeds
-        of its probes that were not run. steps are contexts; seconds are wall time of one core or
-        device, divided among the runs that trained together.
+        seconds``, all over every seed. runs includes those read off longer ones; steps and seconds
+        do not. failed counts runs that could not be trained, at_limit those that reached the step
+        limit, given_up those that ``training.give_up_below`` ended before it, spared the first
+        ``search.seeds`` seeds of each probe that were not run. steps are contexts; seconds are wall
+        time of one core or device, divided among the runs that trained together.
     """
     study = results.study
     sizes = [*study.search.sizes.columns]

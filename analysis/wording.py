@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 def rough_time(seconds: float) -> str:
-    """``20 seconds``, ``4 minutes``, ``1 hour and 20 minutes``: as fine as an estimate is."""
+    """``20 seconds``, ``4 minutes``, ``1 hour and 20 minutes``: no finer than an estimate is."""
     tens = max(10, 10 * round(seconds / 10))
     if tens < 60:
         return f"{tens} seconds"
@@ -46,12 +46,12 @@ def clock(seconds: float) -> str:
 
 
 def span(values: Sequence[int], to: str = " to ") -> str:
-    """The least and the largest of some whole numbers, ``64 to 1,024``; one, if they are equal."""
+    """The range of some whole numbers, ``64 to 1,024``; a single number if they are equal."""
     return to.join(f"{end:,}" for end in dict.fromkeys([min(values), max(values)]))
 
 
 def number(value: float, form: str) -> str:
-    """A number as ``format`` has it, with a minus sign that is one: ``−0.21``."""
+    """A number as ``format`` writes it, but with a true minus sign: ``−0.21``."""
     return format(value, form).replace("-", "−")
 
 
@@ -61,7 +61,7 @@ def three_digits(value: float | None) -> str:
 
 
 def fixed(value: float, digits: int) -> str:
-    """So many digits after the point, ``−0.21``; what rounds to zero has no sign."""
+    """A number with ``digits`` decimal places, ``−0.21``; one that rounds to zero has no sign."""
     return number(value, f"z.{digits}f")
 
 
