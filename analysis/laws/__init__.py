@@ -1,1 +1,1 @@
-"""How D_K* and h* scale: fits that take each threshold for the interval it is."""
+"""How D_K* and h* scale: fits that treat each threshold as the interval it is."""

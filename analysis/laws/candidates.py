@@ -1,10 +1,10 @@
 """Which law? Candidates for D_K* on the log scale, by AICc and by leaving cells out.
 
 Each is fitted by the interval likelihood of ``interval_likelihood``, so all are compared on the
-same data. Those within ``LEAST_GAP`` of the least AICc stay: dropping only what lies further off
-keeps the best of the set in some 95 % of cases (Richards, Ecology 86, 2005, 2805-2814). A law that
-only adds freedom to another one counts beside it if it is better by ``EXTENSION_GAP``: by chance
-alone, some of several extensions are a little better.
+same data. Those within ``LEAST_GAP`` of the least AICc stay: dropping only the others keeps the
+best of the set in about 95 % of cases (Richards, Ecology 86, 2005, 2805-2814). A law that only adds
+freedom to another counts only if it is better by more than ``EXTENSION_GAP``: by chance alone, some
+of several extensions are a little better.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from rgr_dist.analysis.laws.points import log_ends
 from rgr_dist.search.confidence_interval import t_quantile
 
 LEAST_GAP = 6.0
-"""AICc by which a law must be behind the best to be told apart from it."""
+"""A law is ruled out if its AICc exceeds the least by more than this."""
 
 EXTENSION_GAP = 2.0
-"""AICc by which a law must be better than one that it holds as a special case, to count beside."""
+"""To count, a law needs an AICc lower than each of its special cases by more than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +45,18 @@ class Candidate:
 
     Attributes:
         name, formula: which law.
-        status: ``fitted``; ``not identified`` where the cells do not vary enough, ``same`` where it
-            is another one in these cells, ``too few cells``.
+        status: ``fitted``; ``not identified`` where the cells do not vary enough; ``same`` where it
+            coincides with another law in these cells; ``too few cells``.
         reason: why it was not fitted.
-        n: cells fitted, the censored ones counted.
-        n_parameters: unknowns, the scatter counted.
-        parameters, low, high: by unknown: c, a, b, k; with 95 % limits.
+        n: number of cells fitted, including censored ones.
+        n_parameters: number of unknowns, including the scatter.
+        parameters, low, high: the unknowns c, a, b, k by name, with their 95 % limits.
         sigma: scatter about the law, as a standard deviation of log D_K*, corrected for the
             degrees of freedom.
-        aicc, gap, weight: corrected Akaike criterion, what it is above the least, Akaike weight.
+        aicc, gap, weight: corrected Akaike criterion, its excess over the least, Akaike weight.
         loo_error: root mean square of log(D_K* / prediction), each cell predicted from the others
-            (of more than ``MANY`` cells, from those outside its group).
-        supported: within ``LEAST_GAP`` of the best, and no mere extension of another one.
+            (with more than ``MANY`` cells, from those outside its group).
+        supported: within ``LEAST_GAP`` of the best, and not merely an extension of another law.
     """
 
     name: str
@@ -119,7 +119,7 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     """One candidate by itself, without its limits, gap, weight and support.
 
     Args:
-        earlier: candidates fitted before; a form that is one of them in these cells is not fitted.
+        earlier: forms already fitted; one that coincides with any of them is not fitted again.
     """
     plain = Candidate(name=form.name, formula=form.formula, status="too few cells", n=len(cells))
     unknowns = len(form.unknowns)
@@ -168,10 +168,10 @@ def _plain(form: Form, coefficients: Array, k: float) -> list[float]:
 
 
 K_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
-"""Values of k · (typical m′/d_model) among which the best is looked for, before it is refined."""
+"""Values of k · (median m′/d_model) that are searched first, before the best one is refined."""
 
 REFINEMENTS = 3
-"""How often the grid of k is drawn closer about its best value, each time some tenfold."""
+"""How often the grid of k is narrowed around its best value, each time about tenfold."""
 
 
 def _maximise(
@@ -185,7 +185,7 @@ def _maximise(
     """The fits at the best k (0 if the form has none), one for each row of weights.
 
     Args:
-        near: k of the fit to all cells; without some of them it is looked for about this one.
+        near: k of the fit to all cells, around which k is searched when some are left out.
     """
     load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
     first = K_GRID / float(np.median(load)) if form.has_k else np.zeros(1)
@@ -239,10 +239,10 @@ def _inside(ends: tuple[float | None, float | None], cells: pd.DataFrame) -> Arr
 def _limits_over_k(
     form: Form, cells: pd.DataFrame, design: Array, offset: Array
 ) -> tuple[float, float]:
-    """95 % profile-likelihood limits of the constant, over every k as well.
+    """95 % profile-likelihood limits of the constant, with k free too.
 
     Args:
-        offset: what has no coefficient, for each value of k, shape (k, n).
+        offset: the terms without a coefficient, for each value of k, shape (k, n).
     """
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
     most = float(fit(lower - offset, upper - offset, design).log_likelihood.max())
@@ -257,7 +257,7 @@ def _limits_over_k(
 def _limits_of_k(
     form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
 ) -> tuple[float | None, float | None]:
-    """95 % profile-likelihood limits of k; 0 or None where the data set none."""
+    """95 % profile-likelihood limits of k; where the data set none, 0 below and None above."""
     load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
 
     def fall(values: Array) -> Array:
@@ -281,13 +281,13 @@ def _limits_of_k(
 
 
 MANY, GROUPS = 60, 12
-"""Of more cells than the first number, a twelfth is left out at a time instead of one."""
+"""With more than ``MANY`` cells, a twelfth of them is left out at a time instead of one cell."""
 
 
 def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float) -> float:
     """Root mean square error of each cell's log D_K*, predicted from the others.
 
-    A prediction of a censored cell is in error by what it lies below the largest failing D_K.
+    The error at a censored cell is how far its prediction lies below the largest failing D_K.
     """
     n = len(cells)
     group = np.arange(n) % (n if n <= MANY else GROUPS)
@@ -315,12 +315,12 @@ def law_at(candidate: Candidate, at: pd.DataFrame) -> Array:
 
 
 def form_of(candidate: Candidate) -> Form:
-    """Which law a candidate is."""
+    """The form of a candidate's law."""
     return next(form for form in FORMS if form.name == candidate.name)
 
 
 def is_law(candidate: Candidate, name: str, cells: pd.DataFrame) -> bool:
-    """Whether a candidate is the law of a name, at least in these cells."""
+    """Whether a candidate is the law of this name, or coincides with it in these cells."""
     own, named = form_of(candidate), next(form for form in FORMS if form.name == name)
     return own is named or (holds(own, named, cells) and holds(named, own, cells))
 
@@ -330,12 +330,12 @@ def predict(
 ) -> tuple[Array, Array, Array]:
     """D_K* at other sizes, with 95 % prediction intervals.
 
-    The interval is that of one more cell: of the law there, by its profile likelihood, and of the
-    scatter, by Student's t at n - p degrees of freedom, together as in least squares. An end is
-    infinite, or 0, where the cells set none.
+    The interval is for one more cell. It adds in quadrature, as in least squares, the law's
+    profile-likelihood limits there and the scatter times Student's t at n - p degrees of freedom.
+    Where the cells set no end, it is 0 below and infinite above.
 
     Args:
-        cells: what the candidate was fitted to.
+        cells: the cells that the candidate was fitted to.
         at: ``m, d_model, n_edges``.
 
     Returns:

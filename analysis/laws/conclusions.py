@@ -1,4 +1,4 @@
-"""What a study found of the laws, in sentences; the tables of ``rgr fit`` have the numbers."""
+"""What a study found about the laws, in sentences; the tables of ``rgr fit`` have the numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sentences(fits: Fits) -> list[str]:
 
 
 def possible(fits: Fits) -> str:
-    """How the smallest width grows that the store knows to pass, where any is below a threshold."""
+    """How the smallest width known to pass grows; empty if none lies below a threshold."""
     law = by_name(fits.laws).get("D_K_possible_power")
     if law is None or law.exponent is None:
         return ""
@@ -75,7 +75,7 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     if rest and min(rest) <= LEAST_GAP:
         alone = "Laws that extend it are not better by enough to count."
     singled = [] if fitted == 1 else [others if kept else alone]
-    is_best = law is fits.candidates[0]  # or that only extends another law, for too small a gain
+    is_best = law is fits.candidates[0]  # the first may merely extend another law
     if not is_best:
         first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
         singled = singled if kept else ["Those with a lower AICc extend it for too small a gain."]
@@ -92,7 +92,7 @@ def with_numbers(law: Candidate, limits: bool = False) -> str:
     """A law's formula with the numbers fitted.
 
     Args:
-        limits: whether to tell the 95 % limits of a factor that is the only unknown.
+        limits: whether to give the 95 % limits of a factor that is the only unknown.
     """
     numbers = {name: three_digits(value) for name, value in law.parameters.items()}
     if limits and [*numbers] == ["c"]:
@@ -101,7 +101,7 @@ def with_numbers(law: Candidate, limits: bool = False) -> str:
 
 
 def unknowns(row: Mapping[str, Any]) -> str:
-    """``c = 0.441 [0.403, 0.483], k = 0.092 [0.053, 0.15]``: of a candidate, as a row."""
+    """``c = 0.441 [0.403, 0.483], k = 0.092 [0.053, 0.15]``, from a candidate's row."""
     return ", ".join(
         f"{name} = {three_digits(value)} "
         f"[{three_digits(row['low'][name])}, {three_digits(row['high'][name])}]"
@@ -132,7 +132,7 @@ def growth(fits: Fits) -> str:
 
 
 def growths(laws: Sequence[Law]) -> list[str]:
-    """How a width grows by each of several power laws."""
+    """A sentence for each of several power laws: how its width grows."""
     return [f"{growth_of(law)}." for law in laws]
 
 
@@ -159,13 +159,13 @@ def predictor(law: Law) -> str:
 
 
 POWER, PROPORTIONAL = "(m log m/d)^a", "m log m/d"
-"""The candidates that are a free power of m′ log₂ m / d_model, and that itself."""
+"""Names of two candidates: a free power of m′ log₂ m / d_model, and that quantity itself."""
 
 FORMS = {
     "D_K_power": "a power of m′ log₂ m / d_model",
     "D_K": "m′ log₂ m / d_model itself",
 }
-"""What D_K* goes as, by the law that is tested for lack of fit."""
+"""What D_K* is proportional to, for each law that is tested for lack of fit."""
 
 
 def lack_of_fit(fits: Fits) -> str:
@@ -185,8 +185,8 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
     """Which law the cells single out, or which of them they cannot tell apart.
 
     Args:
-        candidates: of ``rank_candidates``, best first.
-        cells: said after "the data" or "The cells", such as ``without the narrow cells``.
+        candidates: from ``rank_candidates``, best first.
+        cells: words to follow "the data" or "The cells", such as ``without the narrow cells``.
     """
     fitted = [candidate for candidate in candidates if candidate.status == "fitted"]
     if not fitted:
@@ -201,7 +201,7 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
 
 
 def left_out(fits: Fits) -> str:
-    """Which cells the laws of the study do not count."""
+    """Which cells the study's laws leave out, and how they treat step limits and protocols."""
     lines, n = [], len(fits.left_out)
     if n:
         counts = fits.left_out["status"].value_counts().sort_index()

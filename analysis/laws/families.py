@@ -1,4 +1,4 @@
-"""The laws of D_V*: in each setting, of each family of databases and of all of them together."""
+"""The laws of D_V* in each setting: for each family of databases, and for all together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 SIZES_OF_A_LAW = 3
-"""Fewest sizes whose thresholds are fitted: two would leave the exponent without an interval."""
+"""Fewest sizes with a threshold that a law is fitted to: two would give it no interval."""
 
 
 @per_study
@@ -24,7 +24,7 @@ def laws_of_facts(results: StudyResults) -> list[Law]:
 
 
 def pooled_laws(results: StudyResults) -> list[Law]:
-    """The laws of all families of databases together, where there is one setting."""
+    """The laws of all families of databases together; none in a study of several settings."""
     if len(results.study.search.arms) > 1:
         return []
     return [law for law in laws_of_facts(results) if ", " not in law.cells]
@@ -33,11 +33,11 @@ def pooled_laws(results: StudyResults) -> list[Law]:
 def laws(rows: Rows, study: Study) -> list[Law]:
     """Power laws of D_V* on the number of facts, and on the rank bound of their database.
 
-    One of each family of databases at each setting, and one of all families there.
+    At each setting there is one for each family of databases, and one for all families together.
 
-    Cells of the training, settings of facts and d_model that most have; each counts with the
-    interval from its failing to its passing D_V, open above where censored. Fewer than
-    ``SIZES_OF_A_LAW`` sizes with a threshold have no law.
+    They are fitted to the cells that share the training, settings of facts and d_model of most
+    cells. Each counts with the interval from its failing to its passing D_V, open above where
+    censored. A law needs at least ``SIZES_OF_A_LAW`` sizes with a threshold.
     """
     sizes = study.search.sizes
     arm = sizes.shown(sizes.arm)

@@ -1,4 +1,4 @@
-"""The main figure: the smallest width of each cell against what the laws say it grows with."""
+"""The main figure: the smallest width of each cell against the quantity it should grow with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def draw_law(
         cells: rows of ``thresholds.rows.cells_of``.
         curves: laws to draw: look, words for the legend, and D_K* as a function of the scale.
         published: rows with the scale and D_K* of cells as published, with ``text``.
-        law: one of other sizes too: words for the legend, and its places at each of them.
+        law: a law that is no function of the scale alone: words for the legend, and a curve's
+            places for each d_model and degree.
     """
     scales = [float(row["scale"]) for row in cells]
     x = log2_axis("m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
@@ -115,7 +116,7 @@ def _panel(
 
 
 def _series(cells: Sequence[Row], across: Axis, up: Axis, labelled: bool) -> list[Line]:
-    """Lines through the cells of one d_model, where several d_model have several cells."""
+    """Lines through the cells of each d_model, where there are several values of d_model."""
     found = sorted((row for row in cells if row["D_K"]), key=lambda row: float(row["scale"]))
     widths = sorted({row["d_model"] for row in found})
     if len(widths) < 2:
@@ -143,7 +144,7 @@ LABEL = 0.1, 0.08
 
 
 def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
-    """Whether another cell lies where a label would stand: right below the end, or left above."""
+    """Whether a cell lies where the label would: right of and below the end, or left and above."""
     return any(
         0 < side * (x - end[0]) < LABEL[0] and -LABEL[1] < side * (y - end[1]) < LABEL[1] / 2
         for x, y in places
@@ -151,7 +152,7 @@ def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
 
 
 def _point(row: Row, total: str, x: float, h: int | None) -> Point:
-    """The threshold of a row with its interval, whose unknown ends are the threshold's own."""
+    """The threshold of a row with its interval; an unknown end is put at the threshold itself."""
     ends = (f"{total}_low", f"{total}_high")
     filled = {**row, **{end: row[end] or row[total] for end in ends}}
     return interval_point(filled, x, total, *ends, h=h)
@@ -161,9 +162,9 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
     """D_V* against the number of facts and against the rank bound, with the power laws.
 
     Args:
-        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
-        laws: of ``rgr_dist.analysis.laws.families.laws``; those of one family of databases are
-            drawn.
+        rows: from ``rgr_dist.analysis.facts.tables.rows_of_facts``.
+        laws: from ``rgr_dist.analysis.laws.families.laws``; only those of a single family of
+            databases are drawn.
     """
     families = list(dict.fromkeys(row["database"] for row in rows))
     colours = {family: 2**i for i, family in enumerate(families)}

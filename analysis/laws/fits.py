@@ -1,7 +1,7 @@
-"""What the thresholds of a study say of the laws: every fit, every cell's part in it, every test.
+"""What a study's thresholds say about the laws: every fit, each cell's part in it, every test.
 
 fits = fits_of(results)
-fits.laws          the laws by name, those of the paper's estimator among them
+fits.laws          every law, including those by the paper's estimator
 fits.cells         each cell: its interval, ratio, seed noise, residual, leverage
 fits.candidates    which law? by AICc and by leaving cells out
 fits.lack_of_fit   do the cells scatter more than seeds and resolution explain?
@@ -50,15 +50,15 @@ class LackOfFit:
     """Whether the cells lie further from a law than their own uncertainty explains.
 
     χ² sums (log D_K* - law)² / (seed_sd² + resolution²) over the cells, at the law's parameters
-    that make it least; seed_sd is of the seeds drawn again, resolution that of an interval's width,
-    width / √12.
+    that make it least. seed_sd is the standard deviation over resampled seeds; resolution is that
+    of a value anywhere in the interval, width / √12.
 
     Attributes:
         law: ``D_K_power`` (any power) or ``D_K`` (proportional).
-        chi2, degrees: and the degrees of freedom.
-        p_value: of so large a χ² from seeds and resolution alone.
-        scatter: root mean square residual of the logarithm, at those parameters; about the law
-            that is fitted it is ``Law.scatter``.
+        chi2, degrees: χ² and its degrees of freedom.
+        p_value: probability of so large a χ² from seeds and resolution alone.
+        scatter: residual standard deviation of the logarithm at those parameters; about the fitted
+            law it is ``Law.scatter``.
         noise: root mean square of what seeds and resolution explain.
         reduced: χ² over its degrees of freedom.
     """
@@ -83,19 +83,19 @@ class Fits:
     """Everything that is fitted to a study's thresholds.
 
     Attributes:
-        cells: one row per cell that counts, in the order of the study, all of one protocol, that
-            of most cells: the columns of
-            ``points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
-            (of log D_K*, seeds drawn again; null with one seed), ``resolution`` (of log D_K*),
-            ``predicted`` (D_K* by ``D_K_power``), ``residual`` (log D_K* - law, at the interval's
-            middle), ``leverage`` (of the log scale, sums to 2), ``leverage_paper`` (of the line
-            through the origin, sums to 1), ``exponent_without`` (the exponent of the others).
+        cells: one row per cell that counts, in the order of the study, all of the protocol that
+            most cells have: the columns of ``points.points`` and ``ratio_fails`` (ratio at the
+            failing D_K), ``seed_sd`` (of log D_K* over resampled seeds; null with one seed),
+            ``resolution`` (of log D_K*), ``predicted`` (D_K* by ``D_K_power``), ``residual`` (log
+            D_K* - law, at the interval's middle), ``leverage`` (on the log scale, sums to 2),
+            ``leverage_paper`` (in the line through the origin, sums to 1), ``exponent_without``
+            (the exponent from the other cells).
         left_out: cells of that protocol without a row there, with their status.
-        laws: of ``rgr_dist.analysis.laws.scaling_laws.fit_laws``.
-        candidates: of ``rank_candidates``, best first; candidates_wide without the narrow cells.
-        lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
-        published: tests of the paper's laws on the cells that have its protocol; empty where it
-            fits no such cells.
+        laws: from ``scaling_laws.fit_laws`` and ``possible_laws``.
+        candidates: from ``rank_candidates``, best first; candidates_wide without the narrow cells.
+        lack_of_fit: tests of ``D_K_power`` and of ``D_K``; empty with too few cells.
+        published: tests of the paper's laws on the cells that have its protocol; empty where the
+            paper fits no such cells.
         as_papers: the laws of those cells, by the paper's estimator.
     """
 
@@ -128,7 +128,7 @@ class Fits:
 def fits_of(results: StudyResults) -> Fits:
     """Everything fitted to a study's thresholds, and to the smaller widths its store knows of.
 
-    Each problem counts at its largest step limit, and protocols are not taken together.
+    Each problem counts at its largest step limit, and different protocols are fitted apart.
     """
     study = results.study
     best = with_protocols(best_of(results), study)
@@ -175,7 +175,7 @@ def published_tests(cells: pd.DataFrame, study: Study) -> list[PublishedTest]:
 
 
 def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law, seeds: int) -> pd.DataFrame:
-    """The cells with their part in the laws; one seed does not tell its own noise."""
+    """The cells with their part in the laws; a single seed gives no seed noise."""
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
     scale = cells["scale"].to_numpy(dtype=np.float64)
     x, middle = np.log(scale), middles(lower, upper)
@@ -203,7 +203,7 @@ def _leverage_paper(scale: Array, found: Any) -> Array:
 
 
 def _exponents_without(lower: Array, upper: Array, design: Array, bounded: Any) -> Array:
-    """The exponent without each cell; NaN where the others do not give one."""
+    """The exponent fitted without each cell; NaN where the other cells do not give one."""
     n = len(lower)
     enough = np.array(
         [
@@ -219,7 +219,7 @@ def _exponents_without(lower: Array, upper: Array, design: Array, bounded: Any) 
 
 
 def lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
-    """Of the power law and of proportionality, over the cells with two known ends.
+    """Lack-of-fit tests of the power law and of proportionality, over cells with two known ends.
 
     Args:
         cells: ``D_K_fails, D_K_passes, scale, seed_sd, resolution, residual`` of ``Fits.cells``.

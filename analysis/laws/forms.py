@@ -1,4 +1,4 @@
-"""The forms that D_K* may have on the log scale, and which of them are one in some cells."""
+"""The forms that D_K* may have on the log scale, and which of them coincide in given cells."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rgr_dist.analysis.laws.interval_likelihood import Array
 
 @dataclass(frozen=True)
 class Form:
-    """A candidate's form: log D_K* = offset(cell) + Σ coefficients · columns(cell) (+ that of k).
+    """A candidate's form: log D_K* = offset(cell) + Σ coefficients · columns(cell) (+ k's term).
 
     Attributes:
         formula: as text, with c and the other unknowns in the order of ``unknowns``; k adds
             log(1 + k · m′/d_model).
-        offset: logarithm that has no unknown.
-        columns: logarithms that have unknown exponents, besides the constant log c.
+        offset: the part of log D_K* without unknowns.
+        columns: the logarithms whose exponents are unknown, in addition to the constant log c.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Form:
         return np.column_stack([np.ones(len(cells)), *self.columns(cells)])
 
     def offset_at(self, cells: pd.DataFrame, k: float | Array) -> Array:
-        """All of log D_K* that has no coefficient, at a value of k, or at many, shape (k, 1)."""
+        """The part of log D_K* without a coefficient, at one value of k or many, shape (k, 1)."""
         return self.offset(cells) + np.log1p(k * np.exp(log_load(cells)))
 
 
@@ -83,7 +83,7 @@ FORMS = (
 
 
 def holds(form: Form, other: Form, cells: pd.DataFrame) -> bool:
-    """Whether in these cells a law is a special case of another, or the same."""
+    """Whether a form contains the other in these cells, as a special case or as the same law."""
     if other.has_k:
         return form is other
     own = form.design(cells)
@@ -93,7 +93,7 @@ def holds(form: Form, other: Form, cells: pd.DataFrame) -> bool:
 
 
 def is_identified(form: Form, cells: pd.DataFrame) -> bool:
-    """Whether the terms of a law vary apart in these cells."""
+    """Whether the terms of a form vary independently of each other in these cells."""
     design = form.design(cells)
     if form.has_k:
         design = np.column_stack([design, log_load(cells)])

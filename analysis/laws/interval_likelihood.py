@@ -2,7 +2,7 @@
 
 A threshold is not a point: it lies between the key width that fails and the one that passes, and
 has no upper end where nothing passed. With y = X β + σ ε and ε standard normal, an interval (l, u]
-has the likelihood Φ((u - Xβ)/σ) - Φ((l - Xβ)/σ), an open end the limit of that. In γ = β/σ and
+has the likelihood Φ((u - Xβ)/σ) - Φ((l - Xβ)/σ), or its limit at an open end. In γ = β/σ and
 θ = 1/σ its logarithm is concave (Burridge, J. R. Stat. Soc. B 43, 1981, 41-45), so Newton's method
 finds the one maximum from anywhere. ``survreg`` of R's survival and the parametric fitters of
 lifelines maximise the same likelihood.
@@ -106,13 +106,13 @@ def profile_interval(
     """95 % profile-likelihood limits of coefficients; infinite where the data set none.
 
     The cut-off is n log(1 + t²/ν), with t the quantile of Student's t at ν = n - p degrees of
-    freedom: for values without intervals that gives exactly the t-interval of least squares, where
-    the usual χ² cut-off is too narrow for a dozen cells. n counts values with a finite end.
+    freedom: for exact values this gives precisely the t-interval of least squares, whereas the
+    usual χ² cut-off is too narrow for a dozen cells. n counts the values with two finite ends.
 
     Args:
         index: which column of the design, shape (...).
-        floor: the log-likelihood at the limits, where the design is part of a larger model; by the
-            cut-off if not given. A fit below it has limits of no width.
+        floor: the log-likelihood at the limits, where the design is part of a larger model; set by
+            the cut-off if not given. A fit below it has an interval of zero width.
     """
     lead, low, high, x, weight = _in_rows(lower, upper, design, weights, np.shape(index))
     rows, _, p = x.shape
@@ -133,7 +133,7 @@ def profile_interval(
     )
 
     def excess(value: Array, at: npt.NDArray[np.int64]) -> Array:
-        """Signed root of the fall less that of the cut-off: nearly linear in the coefficient."""
+        """Root of twice the fall, less that at the limits: nearly linear in the coefficient."""
         moved = value[:, None] * column[at]
         held = fit(low[at] - moved, high[at] - moved, rest[at], weight[at]).log_likelihood
         return np.asarray(np.sqrt(2 * np.maximum(most[at] - held, 0.0)) - root[at])
@@ -145,7 +145,7 @@ def profile_interval(
 def _in_rows(
     lower: Any, upper: Any, design: Any, weights: Any, lead: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], Array, Array, Array, Array]:
-    """The leading dimensions, and the ends, design and weights with all of them in one."""
+    """The leading dimensions, and the ends, design and weights with these flattened into one."""
     low, high, x, weight = (
         np.asarray(a, dtype=np.float64) for a in (lower, upper, design, weights)
     )
@@ -162,7 +162,7 @@ def known(limit: float) -> float | None:
 
 
 def known_factor(limit: float) -> float | None:
-    """Of a limit on log c, that on c: 0 where the data set none below, None where none above."""
+    """The limit on c from that on log c; where the data set none, 0 below and None above."""
     return math.exp(limit) if limit < LARGEST_LOG else None
 
 
@@ -170,7 +170,7 @@ def cut_off(low: Array, high: Array, weight: Array, p: int) -> Array:
     """How far twice the log-likelihood may fall within 95 % confidence, shape (...).
 
     Args:
-        p: unknowns besides σ in the full model, of which one is held.
+        p: number of unknowns in the full model apart from σ; one of them is held fixed.
     """
     informative = (weight * (np.isfinite(low) & np.isfinite(high))).sum(axis=-1)
     n = np.maximum(informative, p + 1)
@@ -259,7 +259,7 @@ def _newton_step(gradient: Array, hessian: Array, capped: npt.NDArray[np.bool_])
 
 
 def _full_share(state: Array, step: Array) -> Array:
-    """The share of each step that may be taken: θ at most quadruples, up to its cap."""
+    """The share of each step that may be taken: θ changes at most fourfold, and up to its cap."""
     theta, change = state[:, -1], step[:, -1]
     room = np.where(change > 0, np.minimum(3 * theta, CAP - theta), 0.75 * theta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -277,7 +277,7 @@ def _edge(
     The step doubles until the end is passed, then regula falsi with Illinois's halving closes in.
 
     Args:
-        excess: at values of the rows that are named.
+        excess: takes values and the indices of the rows they are for.
     """
     good, at_good, step = best.copy(), at_best.copy(), first.copy()
     bad, at_bad = best + step, np.full(len(best), -np.inf)

@@ -1,4 +1,4 @@
-"""The cells of a study as the fits see them: one interval of D_K and of h for each."""
+"""The cells of a study as the fits see them: an interval of D_K* and one of h* for each."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def points(best: pd.DataFrame, heads: Heads) -> pd.DataFrame:
     """One row per cell that a law can be fitted to, in the order of ``best``.
 
     A found cell's D_K* lies in (D_K_fails, D_K_passes], the two sides of its certificate: the
-    failing and the passing D_K at h* heads. What other heads are known to fail at is left out, so
-    that the interval does not depend on what was pruned. A censored cell's interval is open above.
+    failing and the passing D_K at h* heads. Fails at other head counts are left out, so that the
+    interval does not depend on what was pruned. A censored cell's interval is open above.
     Cells that are open or inconsistent have no row: their D_K* may still fall.
 
     h* is one of the listed heads, so a real-valued optimum lies between the geometric means with
     its neighbours, (h_above, h_below]: open below at the fewest heads listed, where h is clipped,
-    and open above at the most.
+    and open above at the most. Where all head counts are searched, it lies within 1/2 of h*.
 
     Args:
         best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
@@ -66,11 +66,11 @@ def points(best: pd.DataFrame, heads: Heads) -> pd.DataFrame:
 
 
 def with_protocols(best: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The rows with ``largest`` and ``protocol``, which say what laws take together.
+    """The rows with ``largest`` and ``protocol``, which say what cells a law pools.
 
-    ``largest``: of cells that differ in the step limit alone, that with the largest. ``protocol``:
-    in what contexts and training differ from those of most cells, ``learning_rate = 0.01``, the
-    step limit aside; empty for most cells.
+    ``largest``: whether no cell that differs in the step limit alone has a larger one.
+    ``protocol``: how model, contexts and training differ from those of most cells, such as
+    ``learning_rate = 0.01``, the step limit aside; empty for most cells.
     """
     largest = {family[-1].cell_id for family in study.budgets.values()}
     names = best["cell_id"]
@@ -78,7 +78,7 @@ def with_protocols(best: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _protocols(study: Study) -> dict[str, str]:
-    """In what each cell's protocol differs from that of most, or of the first of equally many.
+    """How each cell's protocol differs from the most frequent one, or the first of several such.
 
     Cells that differ in the step limit alone count once.
     """

@@ -1,4 +1,4 @@
-"""How wide should the keys be? D_K, h and d_k for sizes of one's own, from the fitted laws."""
+"""How wide should the keys be? D_K, h and d_k for any sizes, from the fitted laws."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rgr_dist.search.confidence_interval import t_quantile
 
 @dataclass(frozen=True)
 class Predicted:
-    """What one law says of one size; D_K and d_k are rounded up, since less does not pass.
+    """What one law predicts for one size; D_K and d_k are rounded up, since less does not pass.
 
     Attributes:
-        law, formula: of ``rgr_dist.analysis.laws.candidates``; ``the paper`` for its own constants.
+        law, formula: a candidate of ``laws.candidates``, or ``the paper`` with its own constants.
         gap: AICc above the best law; None for the paper's.
-        D_K, D_K_low, D_K_high: with the 95 % prediction interval of a cell's D_K*; None for the
-            paper's, which prints no scatter, and where the cells set no end.
-        h, h_low, h_high: head count, by the power law of h* (the paper's line for its own).
-        d_k, d_k_low, d_k_high: D_K and its ends over h.
+        D_K, D_K_low, D_K_high: D_K* of a cell with its 95 % prediction interval; an end is None
+            for the paper, which prints no scatter, and where the cells set none.
+        h, h_low, h_high: head count by the power law of h*, or by the paper's line for its own law.
+        d_k, d_k_low, d_k_high: D_K and its ends divided by h.
     """
 
     law: str
@@ -47,12 +47,12 @@ class Predicted:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The predictions of every law that the data cannot tell from the best, and of the paper's.
+    """The predictions of every law that the data cannot tell from the best, and of the paper.
 
     Attributes:
         rows: the best law first, the paper's last.
         warnings: how the size lies outside the fitted cells; empty inside.
-        reason: why there is none; None otherwise.
+        reason: why there is no prediction; None if there is one.
     """
 
     rows: list[Predicted]
@@ -134,7 +134,7 @@ def _heads_at(log_h: float) -> int | None:
 
 
 def _outside(cells: pd.DataFrame, m: int, d_model: int, edges: int) -> list[str]:
-    """How a size lies outside the fitted cells, a sentence each."""
+    """A sentence for each way in which a size lies outside the fitted cells."""
     asked = {
         "m": (m, cells["m"]),
         "d_model": (d_model, cells["d_model"]),

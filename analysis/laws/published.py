@@ -1,8 +1,8 @@
-"""Is a published law compatible with our cells? Tested as a published number, rounding included.
+"""Is a published law compatible with our cells? It is tested as printed, rounding included.
 
-The question is not whether the paper's slope lies in our interval: both are estimates, and theirs
-is known to so many digits. The hypothesis is that some value which rounds to what is printed holds
-for our cells, with the scatter that our cells have.
+The question is not whether the paper's slope lies in our interval: both are estimates, and the
+paper's is known only to the digits printed. The hypothesis is that some value that rounds to the
+printed one holds for our cells, with the scatter that our cells have.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ class PublishedTest:
             that form; ``log``: whether D_K* is that multiple of the predictor at all, against any
             power of it, by the interval likelihood.
         published: the law as printed, in words.
-        slope, slope_low, slope_high: as printed, and the ends of what rounds to it.
+        slope, slope_low, slope_high: as printed, and the ends of the range that rounds to it.
         intercept: as printed; 0 through the origin.
-        n: our cells.
+        n: the number of our cells.
         ours, exponent: our slope by the paper's estimator (linear), our free exponent (log).
         statistic: F, at (restrictions, n - unknowns) degrees of freedom.
         p_value: None where there are too few cells to test.
-        p_value_with_theirs: the same with the sampling error of the published slope, which its R²
-            and number of cells give; None on the log scale, or where no R² is printed.
-        compatible: whether p > 0.05.
+        p_value_with_theirs: the same with the sampling error of the published slope, from its R²
+            and number of cells; None where these are not printed, for a line with an intercept,
+            and on the log scale.
+        compatible: whether p > 0.05; None where there is no p.
     """
 
     name: str
@@ -78,7 +79,7 @@ def p_words(value: float) -> str:
 
 
 def rounding(value: float) -> tuple[float, float]:
-    """The ends of what rounds to a printed number: 1.19 stands for 1.185 to 1.195."""
+    """The ends of the range that rounds to a printed number: 1.19 stands for 1.185 to 1.195."""
     exponent = Decimal(repr(value)).as_tuple().exponent
     assert isinstance(exponent, int)
     half = 0.5 * 10.0**exponent
@@ -86,7 +87,7 @@ def rounding(value: float) -> tuple[float, float]:
 
 
 def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest:
-    """The published line against least squares of the same form: with an intercept, or without.
+    """The published line, tested against least squares of the same form, with or without intercept.
 
     Args:
         x, y: predictor and response of our cells.
@@ -142,7 +143,7 @@ def _nearest(normal: Array, beta: Array, low: Array, high: Array) -> Array:
 def _with_theirs(
     law: PublishedLaw, nearest: Array, beta: Array, variance: float, normal: Array, degrees: int
 ) -> float | None:
-    """Welch's t of the two slopes; the published one's error from t² = (n - 1) R² / (1 - R²)."""
+    """p of Welch's t for the two slopes, with t² = (n - 1) R² / (1 - R²) for the published one."""
     if law.r2 is None or law.n is None:
         return None
     theirs = law.slope**2 * (1 - law.r2) / law.r2 / (law.n - 1)
@@ -155,7 +156,7 @@ def _with_theirs(
 
 
 def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> PublishedTest:
-    """Whether D_K* = slope · predictor for our cells, against any power law of the predictor.
+    """Test D_K* = slope · predictor for our cells against any power law of the predictor.
 
     Args:
         cells: the table of ``rgr_dist.analysis.laws.points.points``.
@@ -169,7 +170,7 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
         return result
     free = fit(lower, upper, np.column_stack([np.ones_like(x), x]))
     best = fit(lower - x, upper - x, np.ones((len(x), 1))).coefficients[0]
-    # The likelihood has one maximum, so of what rounds to the slope the nearest to it is best.
+    # The likelihood has one maximum: the best slope that rounds to the printed one is nearest it.
     offset = x + np.clip(best, *np.log(rounding(law.slope)))
     held = fit(lower - offset, upper - offset, np.empty((len(x), 0)))
     fall = 2 * float(free.log_likelihood - held.log_likelihood)

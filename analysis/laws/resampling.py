@@ -1,4 +1,4 @@
-"""Seeds and cells drawn again: how far a threshold, and an exponent, depend on either.
+"""Seeds and cells resampled: how much a threshold or an exponent depends on them.
 
 A draw takes the study's seeds with replacement, the same ones for all probes of a cell since seeds
 are paired, and finds the threshold of h* anew among the probes that ran. Cells are drawn with
@@ -25,18 +25,18 @@ from rgr_dist.study.study import Study
 
 DRAWS = 1000
 SEED = 20260101
-"""Of the generator: the same runs give the same intervals."""
+"""Seed of the generator, fixed so that the same runs give the same intervals."""
 TIE = 1e-9
-"""A mean so near to the target may have been rounded across it."""
+"""A mean this close to the target may have been rounded across it."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Thresholds of the same cells with their seeds drawn again.
+    """Thresholds of the same cells with their seeds resampled.
 
     Attributes:
         fails, passes: ends of D_K*'s interval at h* heads, shape (draws, cells); passes is infinite
-            where no probe that ran passes any more.
+            in a draw where none of the probes that ran passes.
     """
 
     fails: Array
@@ -50,11 +50,12 @@ class Draws:
 
 
 def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int = DRAWS) -> Draws:
-    """Draw the seeds of each cell again.
+    """Resample the seeds of each cell.
 
-    A probe that stopped early has the seeds of a fail or of a first look; its draws are of those
-    that ran. A width that passes on these seeds, but was refuted on fresh ones,
-    fails in every draw. A cell without runs, or censored, keeps its interval.
+    A probe that stopped early has only the seeds of a fail or of a first look; a draw counts those
+    of its seeds that ran, and the probe keeps its verdict if none did. A width that passes on these
+    seeds, but was refuted on fresh ones, fails in every draw. A cell that has no runs, or is
+    censored, keeps its interval.
 
     Args:
         cells: the table of ``rgr_dist.analysis.laws.points.points``.
@@ -91,12 +92,13 @@ def _passing(
 ) -> npt.NDArray[np.bool_]:
     """Whether each probe passes on the seeds of each draw, shape (draws, probes).
 
-    Exact sums of all would take far longer than the fits: only near ties are decided by them.
+    Only near ties are decided by exact sums: for every probe, these would take far longer than the
+    fits.
 
     Args:
         counts: how often a draw has each seed, shape (draws, seeds).
         scores: zero where a seed has not run, shape (seeds, probes).
-        known: whether it has run.
+        known: whether a seed has run, shape (seeds, probes).
     """
     mean = counts @ scores / np.maximum(counts @ known, 1)
     good = mean <= target if minimise else mean >= target
@@ -108,7 +110,7 @@ def _passing(
 
 
 def _brackets(good: npt.NDArray[np.bool_], widths: Array, h: int) -> tuple[Array, Array]:
-    """The smallest passing D_K of each draw and the largest failing one below it.
+    """Each draw's smallest passing D_K, preceded by the largest failing one below it.
 
     Args:
         good: whether each probe passes, shape (draws, probes).
@@ -120,7 +122,7 @@ def _brackets(good: npt.NDArray[np.bool_], widths: Array, h: int) -> tuple[Array
     at = below.max(axis=1)
     fails = np.where(at > 0, widths[at - 1], 0.0)
     passes = np.append(widths, np.inf)[first]
-    gap = (at == 0) & (first < len(widths))  # nothing narrower ran: it was never in doubt
+    gap = (at == 0) & (first < len(widths))  # nothing narrower ran: one step less counts as a fail
     fails = np.where(gap, np.maximum(passes - h, 0.0), fails)
     return fails, passes
 

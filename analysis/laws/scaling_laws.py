@@ -7,15 +7,15 @@ The paper does not say how its fits were made. Two things follow from its own fi
   intercept usually reports. The D_K* that Table 1 implies for the base grid do not give the
   printed fits alone (slope 1.40, uncentred R² 0.966; 0.943 and 0.988 without the narrow cells).
   But the two printed slopes together fix Σx² of the fitted cells, and it is that of the base grid
-  and the larger cells of Sec. 6.1, (1024, 128), (2048, 256), (4096, 512) and (1024, 32). With
-  plausible D_K* for those (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) of 8), both
-  slopes and both R² come out as printed for some if R² is uncentred, for none if it is centred.
+  and the larger cells of Sec. 6.1, (1024, 128), (2048, 256), (4096, 512) and (1024, 32). Among
+  plausible D_K* for these (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) in steps of
+  8), some give both slopes and both R² as printed if R² is uncentred; none do if it is centred.
 
-So the laws ``D_K`` and ``D_K_wide`` are the paper's estimator, kept so that its numbers can be
-compared. It weighs cells by the square of their size, (512, 16) alone by 0.61 of the base grid, and
+So the laws ``D_K`` and ``D_K_wide`` use the paper's estimator, kept so that its numbers can be
+compared. It weights cells by x², which gives (512, 16) alone 0.61 of the base grid's weight, and
 its interval takes lack of fit for noise. ``D_K_power`` and ``D_K_power_wide`` say how D_K* grows: a
 power law on the log scale, fitted by the likelihood of each cell's interval, from the failing to
-the passing D_K and open above where censored (``interval_likelihood``). ``h_power`` is that of h*.
+the passing D_K and open above where censored (``interval_likelihood``). ``h_power`` does so for h*.
 
 ``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
 The law of h* has an intercept and the ordinary, centred R². No choice of cells that we tried gives
@@ -65,11 +65,11 @@ class Law:
     Attributes:
         name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
             ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information); the
-            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``, and where a store knows of
-            smaller widths ``D_K_possible_power`` and ``D_K_possible_power_wide``. A study of
-            several step limits has ``D_K`` and ``D_K_power`` at each of them,
-            ``D_K_power_20000_steps``; one of several protocols has them of each other one,
-            ``D_K_power_learning_rate=0.01``.
+            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``, and, if the store knows of
+            smaller widths, ``D_K_possible_power`` and ``D_K_possible_power_wide``. A study of
+            several step limits has ``D_K`` and ``D_K_power`` at each of them, such as
+            ``D_K_power_20000_steps``; a study of several protocols has them for each one other
+            than the usual, such as ``D_K_power_learning_rate=0.01``.
         estimator: how it was fitted, in words.
         response, predictor: the two axes, in the paper's notation.
         cells: which cells were fitted, in words.
@@ -87,10 +87,10 @@ class Law:
             null without runs.
         scatter: standard deviation of the response's logarithm about a power law.
         n_censored: cells fitted whose D_K* has no upper end.
-        max_steps: the step limit of the cells, where the law is of one of several.
-        protocol: in what the cells differ from most, where the law is of such cells.
+        max_steps: the cells' step limit, if the law is for one of several limits.
+        protocol: how the cells' protocol differs from the usual one, if it does.
         x_mean, x_square_sum: the predictor's mean (0 through the origin) and its sum of squares
-            about that, which prediction intervals need.
+            about that mean, which prediction intervals need.
     """
 
     name: str
@@ -131,8 +131,8 @@ class Law:
 def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
     """The laws of D_K* and h*, those on the linear scale first.
 
-    A problem searched under several step limits counts at the largest. Protocols are never taken
-    together: the laws are of the one that most cells have, and every other has its own ``D_K`` and
+    A problem searched under several step limits counts at the largest. Protocols are never pooled:
+    the laws are for the one that most cells have, and every other has its own ``D_K`` and
     ``D_K_power``, and ``D_K_power_wide`` where cells are narrow. The lines are least squares over
     cells of status ``found``: an open cell's D_K* may still fall. The power laws take censored
     cells too. With too few cells a law has no numbers but a ``reason``; this is not an error.
@@ -140,8 +140,8 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
     Args:
         best: the table of ``points.with_protocols``.
         heads: the head counts that were searched.
-        draws: of the rows of ``points`` of the usual protocol at its largest step limits, for
-            bootstrap limits.
+        draws: for bootstrap limits, the draws of the cells with the usual protocol at their largest
+            step limits, in the order of ``points``.
     """
     usual, largest = best[best["protocol"] == ""], best[best["largest"]]
     laws = _laws(points(usual[usual["largest"]], heads), draws)
@@ -163,7 +163,7 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
 
 
 def _of_protocol(best: pd.DataFrame, protocol: str, heads: Heads) -> list[Law]:
-    """The laws of D_K* over cells of one protocol, named by it if it is not the usual one."""
+    """The laws of D_K* over cells of one protocol, named after it if it is not the usual one."""
     cells = points(best, heads)
     own = by_name(_laws(cells))
     wide = ["D_K_power_wide"] if cells["narrow"].any() else []
@@ -183,12 +183,12 @@ def _of_protocol(best: pd.DataFrame, protocol: str, heads: Heads) -> list[Law]:
 
 
 def _laws(cells: pd.DataFrame, draws: Draws | None = None) -> list[Law]:
-    """The laws of cells that are all taken together."""
+    """The laws of cells that are pooled."""
     return [*paper_laws(cells), *_power_laws(cells, draws)]
 
 
 def paper_laws(cells: pd.DataFrame) -> list[Law]:
-    """The paper's estimator of D_K*, and the line of h*, of the table of ``points``."""
+    """D_K* by the paper's estimator, and the line of h*, from the table of ``points``."""
     found = cells[cells["status"] == "found"]
     wide, sparse = found[~found["narrow"]], found[found["degree"] <= LARGEST_DEGREE]
     laws = [
@@ -206,7 +206,7 @@ def paper_laws(cells: pd.DataFrame) -> list[Law]:
 
 
 def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
-    """The power laws of D_K* and h*, of the table of ``points``."""
+    """The power laws of D_K* and h*, from the table of ``points``."""
     wide = ~cells["narrow"].to_numpy(dtype=bool)
     part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
     ends = ("D_K_fails", "D_K_passes")
@@ -221,14 +221,14 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
 def possible_laws(cells: pd.DataFrame, known: pd.DataFrame) -> list[Law]:
     """The power laws of the smallest D_K that is known to pass: an upper bound in every cell.
 
-    A cell lies between that D_K and one with a step of d_k less, which is not known to pass.
+    Each cell's interval ends at that D_K and starts one step of d_k below, not known to pass.
 
     Args:
         cells: the table of ``points``.
         known: the table of ``known_weights.best_with_known``.
 
     Returns:
-        No law where no weights are known below a threshold.
+        No laws if no weights are known that pass below a threshold.
     """
     found = cells.merge(known[["cell_id", "possible_D_K", "possible_h"]].dropna())
     if not (found["possible_D_K"] < found["D_K_passes"]).any():
@@ -300,7 +300,7 @@ def power_law(
 
 
 def distinct(laws: Sequence[Law]) -> list[Law]:
-    """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
+    """The laws without repeats: a fit to part of the cells is left out if that is all cells."""
 
     def key(law: Law) -> tuple[Any, ...]:
         return law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol
@@ -313,7 +313,7 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
 def _line(
     name: str, axes: tuple[str, str], cells: str, predictor: ArrayLike, response: ArrayLike
 ) -> Law:
-    """Least squares through the origin of D_K*, with an intercept of h*."""
+    """Least squares: through the origin for D_K*, with an intercept for h*."""
     from statsmodels.regression.linear_model import OLS  # half a second, for laws alone
 
     x, y = np.asarray(predictor, dtype=np.float64), np.asarray(response, dtype=np.float64)

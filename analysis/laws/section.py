@@ -31,7 +31,7 @@ from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 def has_sizes_to_compare(results: StudyResults) -> bool:
     """Whether two cells have a D_K* or a bound: a law has two parameters.
 
-    One head is made as wide as d_model, and its width says nothing.
+    The one head of construction ``one-head`` is as wide as d_model, so its width says nothing.
     """
     if results.study.record.algorithm == "one-head":
         return False
@@ -40,7 +40,7 @@ def has_sizes_to_compare(results: StudyResults) -> bool:
 
 
 def law(results: StudyResults) -> Section | None:
-    """How the smallest width grows: its figure, what is said of it, and of D_V* its fits."""
+    """How the smallest width grows: the figure, the conclusions and, for D_V*, the fits."""
     total = results.study.search.sizes.total
     if total == "D_K":
         if not has_sizes_to_compare(results):
@@ -74,7 +74,7 @@ def law(results: StudyResults) -> Section | None:
 
 
 def _beside(fits: Fits, law: Candidate) -> str:
-    """How far the power law is behind the law that the data keep, or ahead of it."""
+    """The power law, and how far its AICc is behind or ahead of that of the law the data keep."""
     power = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
     if power is None or law.gap is None:
         return ""
@@ -87,11 +87,11 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place,
     """A law as a curve for each d_model and degree of the cells, over m.
 
     Returns:
-        Words for the legend, and of each curve its places: m′ log₂ m / d_model, and D_K*.
+        Words for the legend, and the places of each curve: m′ log₂ m / d_model and D_K*.
     """
     drawn = []
     m = np.geomspace(cells["m"].min() / 2, cells["m"].max() * 2, 40)
-    degrees = cells["n_edges"] / cells["m"]  # of an edge list, the mean one
+    degrees = cells["n_edges"] / cells["m"]  # the mean degree for an edge list
     for d_model, degree in sorted(set(zip(cells["d_model"], degrees, strict=True))):
         sizes = pd.DataFrame({"m": m, "d_model": d_model, "n_edges": degree * m})
         D_K = np.exp(law_at(law, sizes))
@@ -105,7 +105,7 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model.
 
     Args:
-        law: what the data keep, if not the power law, which then is grey.
+        law: the law that the data keep instead of the power law, which is then grey, or None.
     """
     drawn: list[tuple[str, str, Curve]] = []
     if law is not None and law.name == conclusions.PROPORTIONAL:
@@ -148,7 +148,7 @@ def published(results: StudyResults) -> list[dict[str, Any]]:
 
 
 def which_law(results: StudyResults) -> Section | None:
-    """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
+    """The candidates by AICc and leave-one-out error, the fits, each cell's part, lack of fit."""
     if results.study.record.algorithm == "one-head":
         return None
     fits = fits_of(results)
