@@ -1,4 +1,4 @@
-"""Whether the passage from failing to passing is the same in every cell once D_K is scaled."""
+"""Whether the transition from fail to pass is the same in every cell once D_K is scaled."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ POINTS = (
 class Collapse:
     """How well the cells' transitions lie on one curve when D_K is divided by a law.
 
-    The curve is a logistic one in log₂(D_K / law) of the share of passing seeds at h*, common to
-    all cells; ``deviance`` is twice what its log-likelihood lacks of that of the observed shares,
-    and ``expected`` is its mean if all cells have this curve and seeds are independent.
+    The curve gives the share of passing seeds at h* as a logistic function of log₂(D_K / law),
+    common to all cells. ``deviance`` is twice the gap between its log-likelihood and that of the
+    observed shares; ``expected`` is its mean if all cells follow this curve with independent seeds.
 
     Attributes:
-        law: the candidate's name; ``own D_K*`` divides by each cell's own threshold: what is left
-            then is how far the transitions differ in width, and what pairing of seeds does.
+        law: the candidate's name, or ``own D_K*``, which divides by each cell's own threshold: what
+            then remains comes from transitions of different widths, and from pairing seeds.
         middle: D_K / law at which half of the seeds pass.
         width: in doublings; the curve rises from 12 % to 88 % over four of them.
         points: the columns ``POINTS``; scaled is D_K / law.
@@ -51,9 +51,9 @@ class Collapse:
 
     @property
     def reduced_chi2(self) -> float | None:
-        """The deviance over what is expected of it: near 1 where seeds explain all of it.
+        """The deviance over its expected value: near 1 where seeds explain all of it.
 
-        None where less than 1 is expected: no probe has much chance of both passing and failing.
+        None where less than 1 is expected: no probe is likely to have seeds of both kinds.
         """
         return self.deviance / self.expected if self.expected >= 1 else None
 
@@ -103,11 +103,11 @@ def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
 
 
 def _expected(shares: Shares, curve: Curve) -> float:
-    """The mean deviance, from the curve fitted to them, of shares drawn from a curve.
+    """The mean deviance of shares drawn from a curve, about the curve then fitted to them.
 
-    Of a probe of n seeds it is the sum over how many can pass. Where the curve says that all must
-    pass, or fail, it is near 0 rather than the 1 of χ². The fit takes 1 for each of its unknowns;
-    a width that is at its bound is none.
+    A probe of n seeds contributes its mean over the numbers of seeds that may pass: near 0, not the
+    1 of χ², where the curve says that all must pass or all must fail. The fit takes away 1 for each
+    unknown; a width at its lower bound is not one.
     """
     n, z = shares.good + shares.bad, (shares.x - curve.middle) / curve.width
     k = np.arange(n.max() + 1)[:, None]

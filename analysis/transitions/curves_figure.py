@@ -18,7 +18,7 @@ CAPTION = (
     "for a first look. Dashed: the target. Dotted: D_K*. {scale}"
 )
 FEWER = "fewer seeds"
-"""What a hollow probe is."""
+"""What a hollow mark means."""
 
 
 def draw_curves(

@@ -33,7 +33,7 @@ COLLAPSE = (
 
 
 def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]) -> Figure | None:
-    """The share of passing seeds of every probe with the curves fitted to it; None without any.
+    """The share of passing seeds of the head counts that have a fitted curve; None if none has.
 
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
@@ -106,18 +106,18 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
 
 
 def _quality(one: Collapse) -> tuple[str, ...]:
-    """Its reduced χ² in words, if it has one."""
+    """A collapse's reduced χ² in words, if it has one."""
     return () if one.reduced_chi2 is None else (f"reduced χ² {one.reduced_chi2:.1f}",)
 
 
 def _passing(row: Row) -> str:
-    """What a point of a share says."""
+    """The words of a point: h, D_K and how many seeds pass."""
     at = f"h = {row['h']}, D_K = {row['D_K']}"
     return f"{at}\n{passing_seeds(row['passing'], row['n_seeds'])}"
 
 
 def _logistic(ends: tuple[float, float], middle: float, width: float) -> tuple[Place, ...]:
-    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) between two ends, even in its bend."""
+    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) between two ends, dense in its bend."""
     low, high = np.log2(ends)
     first, last = np.clip(np.log2(middle) + width * np.array([-5.5, 5.5]), low, high)
     at = np.unique(np.concatenate([[low], np.linspace(first, last, 33), [high]]))

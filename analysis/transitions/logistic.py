@@ -1,8 +1,8 @@
 """A logistic curve through shares of passing seeds: its middle and width, with their limits.
 
 The share at x = log₂ D_K is 1 / (1 + exp(-(x - middle) / width)), fitted by binomial maximum
-likelihood within bounds on the width. Limits are by profile likelihood (Wilks): they take the
-probes for independent.
+likelihood within bounds on the width. Limits are by profile likelihood (Wilks), which treats the
+probes as independent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
 """Bounds on a transition's width, in doublings of D_K."""
 
 WIDTHS = np.geomspace(LEAST_WIDTH, LARGEST_WIDTH, 500)
-"""Widths among which the best one at a given middle is looked for."""
+"""Widths that are searched for the best one at a given middle."""
 
 CUT = float(chdtri(1, 1 - CONFIDENCE))
 """Deviance above the least at which a 95 % limit lies."""
@@ -41,7 +41,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Shares:
-    """What a curve is fitted to; both kinds of seeds occur.
+    """What a curve is fitted to: passing and failing seeds, at least one of each.
 
     Attributes:
         x: log₂ D_K of each probe.
@@ -55,8 +55,8 @@ class Shares:
     def fit(self) -> Curve:
         """The curve of least deviance.
 
-        Where one probe alone has both, below it all fail and above it all pass, the narrower a
-        curve the better: it is of the least width.
+        Where only one x has both, all seeds below it fail and all above it pass, a narrower curve
+        is always better, so the curve has ``LEAST_WIDTH``.
         """
         if self.x[self.bad > 0].max() == self.x[self.good > 0].min():
             return self.at_width(LEAST_WIDTH)
@@ -68,7 +68,7 @@ class Shares:
         return self.at_width(math.exp(best.x))
 
     def at_width(self, width: float) -> Curve:
-        """The curve of this width by which as many seeds pass as do: no other middle is better."""
+        """The best curve of this width: the one that expects as many passing seeds as there are."""
         total, passing = self.good + self.bad, self.good.sum()
 
         def too_many(middle: float) -> float:
@@ -79,7 +79,7 @@ class Shares:
         return Curve(middle, width, float(self.deviance(middle, np.array([width]))[0]))
 
     def deviance(self, middle: float, widths: Array) -> Array:
-        """Twice what curves' log-likelihoods lack of that of the observed shares."""
+        """Twice the gap of each curve's log-likelihood to that of the observed shares, by width."""
         total = self.good + self.bad
         seen = (xlogy(self.good, self.good / total) + xlogy(self.bad, self.bad / total)).sum()
         z = (self.x - middle) / widths[:, None]
@@ -96,7 +96,7 @@ class Shares:
         )
 
     def width_limits(self, best: Curve) -> Limits:
-        """95 % profile-likelihood limits of the width, in doublings; None where none is seen."""
+        """95 % profile-likelihood limits of the width, in doublings; None where there is none."""
         return profile_limits(
             lambda at: self.at_width(at).deviance,
             best.width,
@@ -108,9 +108,9 @@ class Shares:
 def profile_limits(
     profile: Callable[[float], float], best: float, least: float, ends: tuple[float, float]
 ) -> Limits:
-    """Where a profile of the deviance rises through the cut on either side of its least.
+    """Where a profile of the deviance rises to ``CUT`` above its least, on either side of it.
 
-    None where it has not by the end.
+    None on a side where it does not before the end.
     """
 
     def above(at: float) -> float:

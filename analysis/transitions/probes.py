@@ -22,7 +22,7 @@ COLLAPSED = 0.5
 
 @per_study
 def probes_of(results: StudyResults) -> pd.DataFrame:
-    """Mean score of every probe of a study, and what it leaves out."""
+    """The table ``probes`` of a study, from the runs that its search uses."""
     return probes(results.searched, results.study)
 
 
@@ -32,14 +32,14 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     Returns:
         ``cell_id, m, d_model, degree, h, d_k, D_K, n_seeds, mean_score, low, high, steps, seconds,
         complete``: low and high bound the 95 % t-interval and are null for a single seed; steps
-        (contexts) and seconds (wall time) are summed over seeds; complete says whether every seed
-        of a verdict ran. Where a pass lies below a fail, ``search.extra_seeds`` adds more; near a
-        threshold ``search.transition_seeds`` does.
+        (contexts) and seconds (wall time) are summed over seeds; complete says whether all
+        ``search.seeds`` ran. Where a pass lies below a fail, ``search.extra_seeds`` adds more;
+        near a threshold, ``search.transition_seeds`` does.
 
         ``passing``, the seeds whose own score reaches the target; ``diverged``; ``collapsed``, the
         runs that diverged or score less than half the probe's median; ``failed``, runs that could
-        not be trained; ``mean_low, mean_high``, what the mean over all seeds can at worst and at
-        best be, equal where complete, null where an error has no bound.
+        not be trained; ``mean_low, mean_high``, the least and the greatest that the mean over all
+        seeds can be: equal where complete; mean_high is null for an incomplete mean error.
     """
     minimised, target = study.record.minimised, study.search.target
     good = scored(runs, study, every_seed=True)
@@ -81,7 +81,7 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def collapsed(scored_runs: pd.DataFrame, minimised: bool) -> pd.Series[bool]:
-    """Which runs diverged or score less than a share of their probe's median at their end."""
+    """Which runs diverged, or scored less than half their probe's median and were not given up."""
     diverged = scored_runs["stop_reason"] == "diverged"
     if minimised:
         return diverged
@@ -91,7 +91,7 @@ def collapsed(scored_runs: pd.DataFrame, minimised: bool) -> pd.Series[bool]:
 
 
 def mean_words(row: Any) -> str:
-    """The mean of a probe with what it is of: ``0.5648, of 2 of 10 seeds``.
+    """A probe's mean and its seeds: ``0.5648, of the 2 seeds that ran; of all, at most 0.9130``.
 
     Args:
         row: of ``probes``; its ``complete`` says whether every seed ran.

@@ -20,12 +20,12 @@ LEAST_WIDTH, LARGEST_WIDTH = 0.01, 6.0
 
 @dataclass(frozen=True)
 class ScoreCurve:
-    """A curve of least squares.
+    """A least-squares curve.
 
     Attributes:
-        top: the score at endless width, from 0 to 1.
-        middle: log₂ D_K at which half of that is reached.
-        width: in doublings.
+        top: the score that the curve approaches as D_K grows, from 0 to 1.
+        middle: log₂ D_K at which half of top is reached.
+        width: in doublings of D_K.
     """
 
     top: float
@@ -43,7 +43,7 @@ def fit(x: Array, y: Array, n: Array) -> ScoreCurve:
     Args:
         x: log₂ D_K.
         y: mean score at x.
-        n: how many runs it is of.
+        n: number of runs at x.
     """
     root = np.sqrt(n)
 

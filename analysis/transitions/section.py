@@ -32,7 +32,7 @@ def section(results: StudyResults) -> Section:
     study = results.study
     values: dict[str, Any] = {"collapses": [], "minimised": study.record.minimised}
     lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged")}
-    tried = asked(results.searched, study)["stop_reason"]  # probes of which every seed failed too
+    tried = asked(results.searched, study)["stop_reason"]  # includes probes whose every seed failed
     lost["failed"] = int((tried == "failed").sum())
     values["lost"] = lost if any(lost.values()) else None
     values["ran"] = int(probes["n_seeds"].sum())
@@ -58,7 +58,7 @@ def section(results: StudyResults) -> Section:
 
 
 def curves(results: StudyResults) -> Section:
-    """Scores against D_K alone: what fills in while a study runs."""
+    """Scores against D_K alone, a figure that fills in while a study runs."""
     study = results.study
     minimised = study.record.minimised
     figure = draw_curves(
@@ -68,7 +68,7 @@ def curves(results: StudyResults) -> Section:
 
 
 def _of_interest(collapses: list[Collapse]) -> list[Collapse]:
-    """Over each cell's own D_K*, over the law with the best collapse, over the paper's."""
+    """The collapses over each cell's own D_K*, over the best law and over the paper's law."""
     laws = [one for one in collapses if one.law != OWN]
     best = [min(laws, key=lambda one: one.deviance).law] if laws else []
     by_law = {one.law: one for one in collapses}

@@ -1,8 +1,7 @@
-"""How sharp the passage from failing to passing is: curves for each head count of each cell.
+"""How sharp the transition from fail to pass is: curves for each head count of each cell.
 
 Seeds are paired, so the probes of a cell are not independent of each other, and a search trains
-most seeds near the threshold: fits describe these runs, and the seeds of a study decide its
-verdicts.
+most seeds near the threshold. The fits describe these runs; they decide no verdict.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ WIDTHS_OF_A_FIT = 4
 """Fewest key widths at which a curve of three unknowns is fitted to the scores."""
 
 WIDEST = 3.0
-"""Width, in doublings of D_K, from which a curve of scores is called flat."""
+"""Width, in doublings of D_K, above which a curve of scores is called flat."""
 
 LEAST_SUM = 1e-12
-"""Squares of scores from 0 to 1 that sum up to no more than this are rounding."""
+"""A sum of squares of scores from 0 to 1 that is no larger than this is rounding error."""
 
 HEAD = ["cell_id", "h"]
 
@@ -52,12 +51,12 @@ def transitions_of(results: StudyResults) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
-        ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, where no
-        rise lies within a doubling of the widths that ran, or the curve explains the scores no
-        better than one score at all widths (F test over runs, 5 %, which takes them for
-        independent), with the median score as ``top``; ``too few widths``; ``an error``.
-        ``share_status``: ``fitted``, with ``share_middle``, its 95 % profile-likelihood limits
-        ``share_low, share_high``, null where the probes set none, and ``share_width`` with
+        ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, with the
+        median score as ``top``, where the middle is more than a doubling outside the widths that
+        ran, the curve is wider than ``WIDEST``, or it explains the scores no better than one score
+        at all widths (F test at 5 % over runs taken as independent); ``too few widths``; ``an
+        error``. ``share_status``: ``fitted``, with ``share_middle``, its 95 % profile-likelihood
+        limits ``share_low, share_high``, null where the probes set none, and ``share_width`` with
         ``share_width_low, share_width_high``; ``sharp``, where every seed fails up to share_low
         and passes from share_high on; ``never``; ``always``; ``not rising``; ``too few widths``.
     """
@@ -104,9 +103,9 @@ def _rises(mean: Array, n: Array, curve: Array, within: float) -> bool:
     """Whether a curve explains the scores better than one score at all widths, by an F test.
 
     Args:
-        mean: score at each width.
-        n: how many runs it is of.
-        within: squares of the runs' scores about these means, summed.
+        mean: mean score at each width.
+        n: number of runs at each width.
+        within: sum of squares of the runs' scores about these means.
     """
     left = within + float((n * (mean - curve) ** 2).sum())
     explained = within + float((n * (mean - np.average(mean, weights=n)) ** 2).sum()) - left
@@ -149,7 +148,7 @@ def _share_fit(probes: pd.DataFrame) -> dict[str, Any]:
 
 
 def shares_of(probes: pd.DataFrame, width: str = "D_K") -> Shares:
-    """The seeds that pass and fail against the logarithm of a column of widths."""
+    """The numbers of seeds that pass and fail, against log₂ of a column of widths."""
     good = probes["passing"].to_numpy(dtype=np.float64)
     bad = probes["n_seeds"].to_numpy(dtype=np.float64) - good
     return Shares(np.log2(probes[width].to_numpy(dtype=np.float64)), good, bad)

@@ -1,4 +1,4 @@
-"""Does the passage from failing to passing get sharper with the size of a cell?"""
+"""Does the transition from fail to pass get sharper with the size of a cell?"""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rgr_dist.search.confidence_interval import t_quantile
 class WidthScaling:
     """How a transition's width at h* changes with the size of a cell: width ∝ m^exponent.
 
-    Least squares on the logarithms of the cells' own widths, with 95 % t-limits: those have the
-    scatter of the widths about the line, of which the seeds are a part.
+    Least squares on the logarithms of the cells' own widths, with 95 % t-limits from the scatter of
+    the widths about the line, which includes that due to seeds.
 
     Attributes:
-        cells: ``cell_id, m, d_model, degree, h, width, width_low, width_high, n_probes, n_runs``:
-            the cells it is fitted to, each with a width of its own, in doublings.
+        cells: ``cell_id, m, d_model, degree, h, width, width_low, width_high, n_probes, n_runs`` of
+            the cells it is fitted to, each with its own width, in doublings.
         scatter: standard deviation of ln width about the line.
     """
 
@@ -37,7 +37,7 @@ class WidthScaling:
 
     @property
     def heads(self) -> list[int]:
-        """The head counts of the cells: with several, size and head count are not told apart."""
+        """The cells' head counts; if several, size and head count cannot be told apart."""
         return sorted(set(self.cells["h"]))
 
 
@@ -47,14 +47,14 @@ CELLS_OF_A_POWER = 3
 
 @per_study
 def width_scaling_of(results: StudyResults) -> WidthScaling | None:
-    """The power of m by which the transitions at h* narrow; None below three sizes.
+    """The power of m by which the transitions at h* narrow; None with fewer than three sizes.
 
-    Of cells that differ in the step limit alone that with the largest counts, and those with
-    another protocol than most do not: a size is no more certain for having several.
+    Of cells that differ in the step limit alone, only the one with the largest counts, and cells
+    with an unusual protocol do not: several cells of one size would not make it more certain.
 
-    Cells are left out whose width has no lower limit: where all seeds pass or fail at every D_K, or
-    switch at one, and where a sudden switch fits about as well as the best curve. Those are the
-    sharpest, so the power may be too small where there are some.
+    Cells whose width has no lower limit are left out: those whose seeds all pass or all fail at
+    every D_K, or all switch at one, and those where a sudden switch fits about as well as the best
+    curve. Sudden switches are the sharpest, so without them the power may be too small.
     """
     fits, best = transitions_of(results), with_protocols(best_of(results), results.study)
     is_taken = best["D_K"].notna() & best["largest"] & (best["protocol"] == "")
