@@ -41,12 +41,12 @@ def best_of(results: StudyResults) -> pd.DataFrame:
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
     fewer heads; [h_low, h_high] spans the retained heads of ``pool_of``. D_K_low is the smallest
-    optimistic D_K (App. A.2) of the heads found or pruned, whose fails are tested like any other;
-    D_K_high the smallest conservative D_K of those found near D_K*: neither depends on what was
-    pruned. D_K_first is the smallest D_K that passes on the first seeds alone, confirmed whether
-    that of h* passes on fresh ones. If no head is found, D_K, h* and d_k are null, D_K_low is the
-    smallest D_K not excluded by every head (null unless every head of the study has a lower bound)
-    and D_K_high the smallest known to pass.
+    optimistic D_K (App. A.2) of the heads found or pruned, since fails of pruned heads are tested
+    like any others; D_K_high is the smallest conservative D_K of the heads found near D_K*. Neither
+    depends on what was pruned. D_K_first is the smallest D_K that passes on the first seeds alone;
+    confirmed says whether D_K* passes on fresh ones. If no head is found, D_K, h* and d_k are null,
+    D_K_low is the smallest D_K not excluded by every head (null unless every head of the study has
+    a lower bound) and D_K_high is the smallest known to pass.
 
     Returns:
         ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
@@ -54,8 +54,8 @@ def best_of(results: StudyResults) -> pd.DataFrame:
         d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
         ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
         smaller D_K, else ``found``, or ``censored`` if no head passes. Settings of facts are not
-        rivals: the interval is that of the best one, and one that is inconsistent leaves the
-        others found.
+        rivals: the interval is that of the best one, and an inconsistent one does not make the
+        cell inconsistent if another is found.
     """
     study, pool = results.study, pool_of(results)
     axis = study.search.sizes
@@ -115,7 +115,7 @@ def pool_of(results: StudyResults) -> pd.DataFrame:
     Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
     step of their d_k, each at its threshold, or at its smallest tested pass if it is inconsistent.
     (The paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested
-    and passed. A step is mostly more than 10 %, so that h* would be its own only candidate.) A
+    and passed. A step is usually more than 10 %; without it, h* would be the only candidate.) A
     candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
     p > 0.05. Where no test is possible, ``rule`` says what decided:
 
@@ -203,9 +203,9 @@ def largest_width(study: Study, cell: Cell, d_qk: int) -> int:
 
 
 def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The thresholds, where a censored d_vo has the next D_V beyond the largest as its bound.
+    """The thresholds, with the next D_V beyond the largest searched as the bound of censored ones.
 
-    A D_K has such a bound already; the search knows no cost beyond the values of other axes.
+    A censored D_K has such a bound already; on axis d_vo, the search does not know the next cost.
     """
     axis = study.search.sizes
     if axis.value != "d_vo":
@@ -219,9 +219,9 @@ def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[Head]]]:
-    """Each cell's threshold rows for the study's settings, sorted; None where a value is missing.
+    """Each cell's threshold rows for the study's settings, sorted; missing values are None.
 
-    As plain records: of a thousand cells each step on a table of a few rows takes seconds.
+    Plain records, as operations on small tables would take seconds each over a thousand cells.
     """
     axis = study.search.sizes
     whole = (*axis.columns, *axis.whole, "n_seeds")
@@ -229,7 +229,7 @@ def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[
     for row in with_bounds(thresholds, study).astype("object").to_dict("records"):
         if study.search.lists(int(row[axis.arm])):
             head: Head = {str(name): value for name, value in row.items()}
-            head |= {name: integer(row.get(name)) for name in whole}  # older tables lack the last
+            head |= {name: integer(row.get(name)) for name in whole}  # older tables lack some
             head["mean_score"] = real(row["mean_score"])
             by_cell.setdefault(row["cell_id"], []).append(head)
     for cell in study.cells:
@@ -251,7 +251,7 @@ def _passing(heads: Sequence[Head], axis: SizeAxis) -> list[Head]:
 
 
 def _best_head(found: Sequence[Head], cell: Cell, axis: SizeAxis) -> Head:
-    """The head h*, as ``rgr_dist.search.best_arm.rank`` has it."""
+    """The head h*, as ``rgr_dist.search.best_arm.rank`` defines it."""
     return min(
         found,
         key=lambda row: rank(

@@ -14,9 +14,9 @@ from rgr_dist.study.study import Study
 def certificate_words(text: object, study: Study) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 
-    Widths are those that the study searches. For a failing probe that stopped early, the mean is
-    the best that all of the study's seeds could have given. A mean that fails has as many digits
-    as tell it from the target.
+    Widths are values of the searched size, d_k or d_vo. For a failing probe that stopped early, the
+    mean is the best that all of the study's seeds could have given. A failing mean is printed with
+    enough digits to differ from the target.
     """
     certificate = parse_certificate(text) or {}
     passed, failed = certificate.get("pass"), certificate.get("fail")

@@ -1,4 +1,4 @@
-"""Our cells set beside the paper's: which are comparable, and what they differ by."""
+"""Our cells compared with the paper's: which are comparable, and by how much they differ."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COMPARISON_KINDS: dict[str, Any] = {
 
 
 def has_papers_protocol(cell: Cell, search: Search) -> bool:
-    """Whether a cell is trained, tested and judged as the paper's fits of D_K* are.
+    """Whether a cell is trained, tested and judged like those of the paper's fits of D_K*.
 
     That is: max over heads on a permutation, or on a regular graph of 128 items at d_model = 32,
     contexts and training as in App. A.1 with the step limits of Table 2, mean F1 of at least 0.99
@@ -83,11 +83,11 @@ def is_papers(cell: Cell, search: Search) -> bool:
 
 
 def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Our D_K*, h* and d_k beside the paper's, for each cell with the paper's protocol.
+    """Our D_K*, h* and d_k next to the paper's, for each cell of its base grid and protocol.
 
     ``step`` is what one step of d_k costs in D_K: the larger of the two head counts. ``agrees``
-    says whether D_K* differs by at most that. Of ours nothing is told where there is no threshold,
-    or while the cell's search is open.
+    says whether D_K* differs by at most that. Our columns are null where there is no threshold, or
+    while the cell's search is open.
 
     Args:
         best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
@@ -124,5 +124,5 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 @per_study
 def comparison_of(results: StudyResults) -> pd.DataFrame:
-    """A study's cells beside the paper's: ``compare`` of its tables."""
+    """A study's cells next to the paper's: ``compare`` applied to its best thresholds."""
     return compare(best_of(results), results.study)

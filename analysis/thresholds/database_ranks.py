@@ -1,4 +1,4 @@
-"""Ranks of databases, and what they say of a threshold."""
+"""Ranks of databases, and what they say about a threshold."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rgr_dist.theory.ranks import layer_rank_bound, triples_rank
 
 
 def problem_of(results: StudyResults, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """What the database of a row's cell says of its threshold, as listings name it.
+    """What listings say about the database of a row's cell, and about a layer at its threshold.
 
     Returns:
-        ``database, facts, keys, queries, values``; ``rank_low`` and ``rank_high`` bound the rank of
-        the database, means over the seeds; ``layer_rank_bound`` that of the logits of a layer at
-        the threshold; ``parameters`` are those of its heads, 2 d_model h (d_qk + d_vo). The last
-        two are None without a threshold.
+        ``database, facts, keys, queries, values``; ``rank_low`` and ``rank_high``, bounds on the
+        rank of the database, means over the seeds; ``layer_rank_bound``, an upper bound on the rank
+        of the logits of a layer at the threshold; ``parameters``, how many its heads have:
+        2 d_model h (d_qk + d_vo). The last two are None without a threshold.
     """
     (cell,) = (one for one in results.study.cells if one.cell_id == row["cell_id"])
     database, d_vo = cell.database, integer(row["d_vo"])
@@ -61,7 +61,7 @@ def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
 
 
 def layer_bound(cell: Cell, h: int, d_vo: int) -> int:
-    """The largest rank of the logits of a layer (Prop. 3.5, as ``theory.ranks`` proves it)."""
+    """A bound on the rank of a layer's logits (Prop. 3.5, as ``theory.ranks`` proves it)."""
     assert cell.database is not None
     shape = (cell.database.keys, cell.database.queries, cell.database.values)
     return layer_rank_bound(shape, h, d_vo, cell.d_model, cell.facts.residual)

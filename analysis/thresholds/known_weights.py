@@ -1,14 +1,13 @@
 """What is proved impossible, what weights are known to pass, and so what limits a threshold.
 
-A study's thresholds are of its own training. Its store may know better: layers that a construction
-made, or that were trained longer or otherwise, for the same graphs and embeddings; and proofs that
-no weights of one head are right on every pair (construction ``one-head``). What limits a threshold
-is
+A study's thresholds hold for its own training. Its store may hold better layers for the same graphs
+and embeddings, constructed, trained longer or trained otherwise; and proofs that no weights of one
+head are right on every pair (construction ``one-head``). What limits a threshold is
 
-- ``budget``: weights that pass are known at a smaller D_K, the smallest of them by a longer run of
-  the same protocol; or D_K* still falls between the last two step limits of the study;
-- ``optimisation``: they are known, and the smallest are others;
-- ``proved``: one head passes at no width, and in every draw none can be right on all pairs;
+- ``budget``: weights are known that pass at a smaller D_K, and the smallest come from longer
+  training by the same protocol; or D_K* still falls between the study's last two step limits;
+- ``optimisation``: such weights are known, and the smallest come from elsewhere;
+- ``proved``: one head passes at no width, and in no draw can one head be right on all pairs;
 - ``unknown``: none of these.
 """
 
@@ -42,13 +41,13 @@ KNOWN = (*WHOLE[:4], "possible_source", "exact_D_K", "exact_source", "limited_by
 
 Row = Mapping[Any, Any]
 Draws = list[bool | None]
-"""Of each draw whether one head is proved impossible; None where that is not decided."""
+"""For each draw, whether one head is proved impossible; None if that is not decided."""
 
 
 class Origin(NamedTuple):
-    """What made weights: for which problem, by what but for the step limit, that limit, in words.
+    """Where weights come from: problem, protocol without step limit, that limit, source in words.
 
-    The first is ``Cell.problem_json`` with the layer of a file; the second is canonical JSON too.
+    problem is ``Cell.problem_json``, plus the layer's file; protocol is the cell as canonical JSON.
     """
 
     problem: str
@@ -58,7 +57,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, cell: Mapping[str, Any]) -> Origin:
-        """That of a cell, as JSON has it."""
+        """The origin of weights of a cell, from the cell's JSON."""
         training = dict(cell["training"])
         steps = int(training.pop("max_steps"))
         training.pop("give_up_below", None)  # a run that passes is the same without it
@@ -71,14 +70,14 @@ class Origin(NamedTuple):
         return cls(problem, canonical_json({**cell, "training": training}), steps, source)
 
     def is_longer(self, other: Origin) -> bool:
-        """Whether it is the other one with a larger step limit."""
+        """Whether this is the other origin with a larger step limit."""
         return self.protocol == other.protocol and self.max_steps > other.max_steps
 
 
 class Weights(NamedTuple):
-    """A layer for each of a study's draws, and whether they pass its test, and are known exact.
+    """A layer for each of a study's draws: whether these pass its test, and are known to be exact.
 
-    They pass on its seeds and on all others that are stored; exact is right on all pairs.
+    They must pass on the study's seeds, and again on all others stored; exact: right on all pairs.
     """
 
     cell_id: str
@@ -91,14 +90,14 @@ class Weights(NamedTuple):
 
 @per_study
 def thresholds_with_known(results: StudyResults) -> pd.DataFrame:
-    """The thresholds of a study beside what its store knows.
+    """The thresholds of a study, together with what its store knows.
 
     Returns:
-        ``StudyResults.thresholds`` with ``KNOWN``. Of one head ``proved_draws`` and
-        ``decided_draws`` count those of the study's draws that are proved impossible at any width,
-        and those that are decided. ``possible_D_K`` is the smallest for which weights are known
-        that pass the study's test, ``exact_D_K`` the smallest for which they are known to be right
-        on all pairs of every draw, each with its source; null where none are. ``limited_by`` is
+        ``StudyResults.thresholds`` with ``KNOWN``. For one head, ``proved_draws`` and
+        ``decided_draws`` count the study's draws that are proved impossible at any width, and those
+        decided either way. ``possible_D_K`` is the smallest D_K at which weights are known that
+        pass the study's test, ``exact_D_K`` the smallest at which weights are known to be right on
+        all pairs of every draw, each with its source; null if none are known. ``limited_by`` is
         null unless a threshold is found, no width up to the largest passes, or none can.
     """
     return _with_known(results, results.thresholds)
@@ -106,9 +105,9 @@ def thresholds_with_known(results: StudyResults) -> pd.DataFrame:
 
 @per_study
 def best_with_known(results: StudyResults) -> pd.DataFrame:
-    """D_K* of every cell beside what the store knows: ``best_of`` with ``KNOWN``.
+    """D_K* of every cell, together with what the store knows: ``best_of`` with ``KNOWN``.
 
-    Weights of every head count compete, but in a study of one head count only those.
+    Weights of every head count compete; in a study of one head count, only weights of that count.
     """
     return _with_known(results, best_of(results))
 
@@ -133,7 +132,7 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_limits(study: Study, best: pd.DataFrame) -> pd.Series[Any]:
-    """What the other step limits of a cell show of its best, as for each of its settings."""
+    """Whether the budget limits each cell's best, judged by the study's step limits alone."""
     sizes = study.search.sizes
     widths, lows = (map(integer, best[name]) for name in (sizes.total, sizes.low))
     known = dict(zip(best["cell_id"], map(AtLimit.of, best["status"], widths, lows), strict=True))
@@ -174,7 +173,7 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
 
 
 def _is_below(width: int, row: Row) -> bool:
-    """Whether a width lies below a threshold, or below all that it may be."""
+    """Whether a width lies below a threshold, or else below its lower bound if there is one."""
     D_K = integer(row["D_K"])
     least = integer(row["D_K_low"]) if D_K is None else D_K
     return least is None or width < least
@@ -182,11 +181,11 @@ def _is_below(width: int, row: Row) -> bool:
 
 @per_study
 def known_weights(results: StudyResults) -> tuple[dict[str, list[Weights]], dict[str, Draws]]:
-    """What the store has of a study's problems, by ``Origin.problem``.
+    """What the store holds for a study's problems, by ``Origin.problem``.
 
     Returns:
-        Weights of constructions, and of the study's model in any protocol, its own too; and of one
-        head its draws.
+        Weights from constructions, and from the study's model under any protocol, including its
+        own; and the ``Draws`` of one head.
     """
     search, record, (runs, origins) = results.study.search, results.study.record, _runs(results)
     exact, draws = _exact_runs(results), dict[str, Draws]()

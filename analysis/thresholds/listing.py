@@ -23,13 +23,13 @@ SINCE = ("status", "mean_score", "n_seeds", "certificate", "max_steps", "confirm
 
 
 def threshold_records(results: StudyResults) -> list[Record]:
-    """One record per (cell, setting), with ``cell``, its name; missing values are None.
+    """One record per (cell, setting), with the name of the ``cell``; missing values are None.
 
-    Of relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
+    For relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
     D_K_high``; ``status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first,
-    bits_per_parameter`` and ``known_weights.KNOWN``, which ends with ``limited_by``. Of facts those
-    of ``database_ranks.problem_of`` stand in place of the graph, and its bounds on ranks with the
-    ``parameters`` of the heads and ``limited_by`` in place of the rest.
+    bits_per_parameter`` and ``known_weights.KNOWN``, which ends with ``limited_by``. For facts,
+    ``OF_FACTS`` replaces the keys from graph to d_model, and the bounds on ranks, the
+    ``parameters`` of the heads and ``limited_by`` replace those after ``D_V_first``.
     """
     axis, table = results.study.search.sizes, thresholds_with_known(results)
     shared = (*axis.keys, *SINCE, axis.first)
@@ -47,11 +47,11 @@ OF_FACTS = ("database", "facts", "keys", "queries", "values", "d_model")
 
 
 def best_records(results: StudyResults) -> list[Record]:
-    """One record per cell, with ``cell``, its name; missing values are None.
+    """One record per cell, with the name of the ``cell``; missing values are None.
 
-    Of relations: ``m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high, d_k,
-    max_steps, confirmed, D_K_first, bits_per_parameter`` and ``known_weights.KNOWN``. Of facts the
-    problem, the sizes of the best setting, ``status, rank_low, rank_high, max_steps``.
+    For relations: ``m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high, d_k,
+    max_steps, confirmed, D_K_first, bits_per_parameter`` and ``known_weights.KNOWN``. For facts:
+    ``OF_FACTS``, the sizes of the best setting, ``status, rank_low, rank_high, max_steps``.
     """
     axis = results.study.search.sizes
     if axis.value == "d_k":
@@ -79,7 +79,7 @@ def _records(results: StudyResults, table: pd.DataFrame, keys: Sequence[str]) ->
 
 
 def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
-    """What the problem of a row's cell says of its threshold."""
+    """The keys of a row's record that follow from the problem of its cell."""
     record = results.study.record
     if record.axis == "d_k":
         return {"bits_per_parameter": graph_bits_per_parameter(row) if record.holds_bits else None}

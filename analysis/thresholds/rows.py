@@ -23,7 +23,7 @@ STATUS = {
 
 @per_study
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
-    """``thresholds_with_known``, or bounds, in the study's order."""
+    """``thresholds_with_known``, with the bounds of ``with_bounds``, in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
     table = with_bounds(thresholds_with_known(results), results.study)
     table = table.assign(_order=table["cell_id"].map(order))
@@ -35,7 +35,7 @@ def thresholds_of(results: StudyResults) -> pd.DataFrame:
 def cells_of(results: StudyResults) -> list[Row]:
     """The rows of ``best_with_known`` by size, with the law's scales, names and words.
 
-    ``largest`` says which have the largest step limit of their family.
+    ``largest`` says whether no cell that differs in the step limit alone has a larger one.
     """
     axis = results.study.search.sizes
     largest = {family[-1].cell_id for family in results.study.budgets.values()}
@@ -56,7 +56,7 @@ def cells_of(results: StudyResults) -> list[Row]:
 
 @per_study
 def drawn_cells_of(results: StudyResults) -> list[Row]:
-    """The cells that figures show: of one problem under several step limits, the largest."""
+    """The cells that figures show: of those that differ in the step limit alone, the largest."""
     return [row for row in cells_of(results) if row["largest"]]
 
 

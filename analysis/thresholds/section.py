@@ -11,7 +11,7 @@ from rgr_dist.analysis.thresholds.rows import STATUS, cells_of
 
 
 def section(results: StudyResults) -> Section:
-    """The table of the cells, whose rows other parts of the page lead to."""
+    """The table of the cells, whose rows other parts of the page link to."""
     axis, cells, best = results.study.search.sizes, cells_of(results), best_of(results)
     width, arm, record = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record
     of_D_K, holds_bits = record.finds == "D_K", record.holds_bits
@@ -59,7 +59,7 @@ def section(results: StudyResults) -> Section:
 
 
 def _by_first_seeds(results: StudyResults, cells: list[Row]) -> list[str]:
-    """Where the paper's rule, which confirms nothing, gives another threshold."""
+    """Where the paper's rule, which confirms nothing on fresh seeds, gives another threshold."""
     search = results.study.search
     axis = search.sizes
     known = [row for row in cells if row[axis.first] is not None]
