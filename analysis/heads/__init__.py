@@ -1,1 +1,1 @@
-"""What several heads are worth."""
+"""How thresholds depend on the number of heads."""

@@ -1,4 +1,4 @@
-"""What several heads are worth: the threshold of every setting, beside the best of its cell.
+"""How thresholds depend on heads: that of every setting, next to the best of its cell.
 
 Columns are named for the study's axis, as in ``thresholds.best``.
 """
@@ -22,13 +22,13 @@ from rgr_dist.analysis.thresholds.rows import thresholds_of
 def by_heads_of(results: StudyResults) -> pd.DataFrame:
     """The threshold of every head count of every cell, in the study's order.
 
-    A head that is pruned or censored has no threshold but a bound, ``at_least``: its threshold is
-    that or more. ``keep_within: null`` in a study searches every head to its end instead.
+    A head without a threshold, such as a pruned or censored one, has a lower bound ``at_least`` if
+    any is known. In a study with ``keep_within: none``, no head is pruned.
 
     Returns:
         ``cell_id, m, d_model, degree, max_steps, h, status, D_K``; ``D_K_fails``, the largest D_K
         known to fail at these heads, the other side of the certificate; ``D_K_low, D_K_high``, the
-        ends of App. A.2, null unless found; ``at_least``, null where found; ``is_best``;
+        ends of App. A.2; all three null unless found; ``at_least``, null where found; ``is_best``;
         ``times_best``, D_K or its bound over the cell's D_K*; ``arrow``, whether the figure draws
         it as a bound.
     """

@@ -1,4 +1,4 @@
-"""What several heads are worth: h* against compression, and D_K(h) of each cell."""
+"""How thresholds depend on heads: h* against compression, and D_K(h) of each cell."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         heads: rows of ``heads_of``, one for each (cell, h).
-        axis: its arm is along, its total width up.
+        axis: the study's; its arm is the x-axis, its total width the y-axis.
     """
     arm, total = axis.shown_arm, axis.total
     listed = sorted({row[axis.arm] for row in heads})
@@ -142,7 +142,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
 
 
 def _equal_parameters(x: Axis, y: Axis, axis: SizeAxis) -> list[Line]:
-    """Where the heads have the same number of parameters: the same d_qk + d_vo."""
+    """Curves of an equal number of parameters of the heads: the same d_qk + d_vo."""
     h, lines, total = dict(axis.fixed)["h"], [], 4
     while h * total <= 4 * y.high:
         across = np.geomspace(x.low, min(x.high, total * 0.999), 40)
@@ -153,7 +153,7 @@ def _equal_parameters(x: Axis, y: Axis, axis: SizeAxis) -> list[Line]:
 
 
 def columns_of(cells: Sequence[Row]) -> int:
-    """Panels in a row: the widths of a grid of m by d_model if it is mostly filled, else 3."""
+    """Panels in a row: one per d_model if the cells mostly fill a grid with m, else up to 3."""
     ms, widths = {row["m"] for row in cells}, {row["d_model"] for row in cells}
     sizes = {(row["m"], row["d_model"]) for row in cells}
     tabular = len(sizes) == len(cells) and len(cells) >= 0.6 * len(ms) * len(widths)

@@ -23,7 +23,7 @@ from rgr_dist.paper import PublishedLaw
 
 
 def section(results: StudyResults) -> Section:
-    """What the number of heads, or the key width, does to the smallest width."""
+    """How the smallest width depends on the number of heads, or on the key width."""
     study, rows = results.study, heads_of(results)
     axis, cells, figures = study.search.sizes, drawn_cells_of(results), []
     if study.record.finds == "D_K" and has_sizes_to_compare(results):
