@@ -18,7 +18,7 @@ class Bracket:
         axis: the values, positive integers in increasing order.
         below: how many of them, from the smallest on, are known to fail.
         above: position of the smallest value known to pass; None when none is.
-        passes: passes in a row since the last fail: how fast to walk down.
+        passes: passes in a row since the last fail; the more, the faster to walk down.
     """
 
     axis: Sequence[int]
@@ -40,7 +40,7 @@ class Bracket:
         """The bracket after a probe strictly inside it.
 
         Raises:
-            ValueError: the value lies outside, or is none of the axis: it could tell nothing.
+            ValueError: the value is outside the bracket or not on the axis: it could tell nothing.
         """
         index = bisect_left(self.axis, value)
         end = len(self.axis) if self.above is None else self.above
@@ -62,7 +62,7 @@ class Bracket:
         return self.below == len(self.axis)
 
     def at_most(self, value: float) -> int:
-        """The largest value of the axis that is not above this one; 0 when none is."""
+        """The largest value of the axis that is at most this one; 0 when none is."""
         index = bisect_right(self.axis, value)
         return self.axis[index - 1] if index else 0
 
@@ -75,7 +75,7 @@ class Bracket:
     def halve(self) -> int:
         """The value with half of the possible thresholds at or below it.
 
-        Every open value is as likely, and so is none, where none passes yet.
+        All open values count as equally likely; while none passes yet, so does having no threshold.
         """
         end = len(self.axis) if self.above is None else self.above
         return self.axis[min(self.below + (end - self.below) // 2, end - 1)]
@@ -83,8 +83,8 @@ class Bracket:
     def middle(self, spread: float = 1.5) -> int:
         """Where to probe inside a bracket that holds a pass.
 
-        Walking down from a pass with no fail below, the steps grow: by ``spread``, by 2, by 4.
-        Between a fail and a pass: the geometric mean if they lie far apart, else half way.
+        With no fail below the pass, walk down in growing steps: by ``spread``, by 2, by 4.
+        Between a fail and a pass, take the geometric mean if they lie far apart, else the middle.
         """
         if self.above is None or self.is_closed:
             raise ValueError(f"nothing to bisect in {self}")

@@ -1,8 +1,8 @@
 """The search of one cell: brackets over values, branch and bound over arms.
 
-``replay`` runs the whole search from the start against the evidence at hand and stops at the
-first probe whose outcome is missing. It is a pure function, so the table of a study depends
-on the outcomes alone: not on who ran first, on speculation, or on what was interrupted.
+``replay`` runs the whole search from the start on the evidence so far and stops at the first
+probe whose outcome is missing. It is a pure function, so the table of a study depends on the
+outcomes alone: not on what ran first, on speculation, or on what was interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Needs = tuple[Need, ...]
 Steps = Generator[Needs, None, None]
 
 WALK = 4
-"""Values beside a threshold at which an interval's end is looked for one by one."""
+"""Values next to a threshold that are tried one by one in looking for an interval's end."""
 
 
 def replay(
@@ -38,9 +38,9 @@ def replay(
     Args:
         evidence: scores by seed of each probe that has any.
         failed: seeds of each probe that could not be run.
-        assumed: verdicts to suppose where the evidence has none: to look ahead.
+        assumed: verdicts to assume where the evidence has none, so as to look ahead.
         guides: the finished searches that this one follows, by the names of their plans. While one
-            is lacking, this search needs nothing and is not done.
+            is missing, this search needs nothing and is not done.
     """
     state = CellState(plan, test, evidence, assumed or {}, failed or {}, guides or {})
     state.brackets = {arm: Bracket(axis) for arm, axis in plan.axes.items()}
@@ -132,7 +132,7 @@ def _search(state: CellState) -> Steps:
 
 
 def _follow_fails(state: CellState, order: list[int]) -> Steps:
-    """What fails up to its limit with more steps fails here, and the evidence came with it."""
+    """Probe the limit of each arm that fails up to it with more steps; those runs cover it too."""
     for arm in order:
         if state.longer is not None and state.longer.brackets[arm].is_exhausted:
             why = f"fails at {state.longer.plan.budget.name}"
@@ -140,7 +140,7 @@ def _follow_fails(state: CellState, order: list[int]) -> Steps:
 
 
 def _starters(state: CellState, order: list[int]) -> list[int]:
-    """The arms among which a first pass is looked for: of very many, each twice the last."""
+    """The arms to try for a first pass: all, or under ``every_arm`` each about twice the last."""
     if not state.plan.every_arm:
         return order
     arms, guess = Bracket(sorted(order)), state.start[1]
@@ -163,7 +163,7 @@ def _probe(state: CellState, arm: int, value: int, reason: str) -> Steps:
 
 
 def _look_below(state: CellState, arm: int, unrunnable: int) -> Steps:
-    """Look for a pass below a value that cannot be run; if there is none, all up to it fail."""
+    """Look for a pass below a value that cannot be run; without one, every value up to it fails."""
     axis = state.plan.axes[arm]
     bracket = replace(state.brackets[arm], above=axis.index(unrunnable))
     while not bracket.is_closed:
@@ -196,7 +196,7 @@ def _close(state: CellState, arm: int) -> Steps:
 
 
 def _certify(state: CellState, key: ProbeKey) -> Steps:
-    """Give a threshold that passes for now every seed; one that fails then, or breaks, is none."""
+    """Run every seed of a threshold that passes for now; if it then fails, rebuild the bracket."""
     yield (Need(key, f"certify: does it pass on all {state.test_of(key).seeds} seeds?"),)
     if key in state.unrunnable:
         del state.used[key]
@@ -213,14 +213,14 @@ def _between(state: CellState, bracket: Bracket) -> int:
 
 
 def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
-    """A value inside a bracket that bounds the threshold at another budget, if there is one."""
+    """A bound on the threshold at another budget that lies inside the bracket, and why; or None."""
     bracket = state.brackets[arm]
     high = bracket.high or bracket.axis[-1] + 1
     return next(((v, why) for v, why in state.hints(arm) if bracket.low < v < high), None)
 
 
 def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
-    """Try the expected arm at a level of cost, and two more beside it at each higher level."""
+    """Find an arm that passes: try the expected one at a cost, two more at each higher cost."""
     plan = state.plan
     if state.shorter is not None or math.isinf(plan.spread):
         return (yield from _first_pass_in_turn(state, order))
@@ -246,9 +246,9 @@ def _may_pass(state: CellState, arm: int) -> bool:
 
 
 def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
-    """Try one arm up to its limit before the next: at the largest budget every fail is dear.
+    """Try one arm up to its limit before the next: at the largest budget every fail is expensive.
 
-    Where nothing is known, its axis is bisected as if the value beyond its last one passed.
+    Where nothing is known, the arm's axis is bisected as if the value after its last one passed.
     """
     level, _, factor = state.start
     for arm in order:
@@ -270,12 +270,12 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
 
 
 def _bound_arm(state: CellState, arm: int) -> Steps:
-    """Search an arm as far as the best of the others makes it interesting."""
+    """Search an arm up to its cap, the largest value that is still near the best."""
     bracket, cap = state.brackets[arm], state.cap(arm)
     if state.is_closed(arm) or arm in state.failed_arms:
         return
     if state.longer is not None and cap > bracket.low and bracket.high is None:
-        # What fails with more steps fails here, and the evidence came with it.
+        # What fails with more steps should fail here, and those runs have brought the evidence.
         failing = state.longer.brackets[arm].low
         if failing > bracket.low:
             why = f"fails at {state.longer.plan.budget.name}"
@@ -288,9 +288,9 @@ def _bound_arm(state: CellState, arm: int) -> Steps:
 
 
 def _bound_by_group(state: CellState) -> Steps:
-    """Bound every arm, trying few: of the arms with one largest value worth probing, the largest.
+    """Bound every arm by trying few: of each group of arms that share a cap, the largest arm.
 
-    If it fails, so does every smaller arm at that value, and the rest of the group is ruled out.
+    If it fails, so does every smaller arm at that value, which rules out the rest of the group.
     After a pass, try the next smaller arm; a better bound makes new groups.
     """
     plan, guess = state.plan, state.start[1]
@@ -334,7 +334,7 @@ def _reach(state: CellState, arm: int, cap: int) -> Steps:
 def _intervals(state: CellState, arm: int) -> Steps:
     """App. A.2: the smallest values whose 95 % interval reaches, and clears, the target.
 
-    Of an arm that is pruned, the first alone: whether the fail that prunes it is a sure one.
+    For a pruned arm, only the first is sought: it shows whether the fail that prunes it is certain.
     """
     axis, bracket, word = state.plan.axes[arm], state.brackets[arm], state.plan.words.value
     if arm in state.optimistic or arm in state.failed_arms:
@@ -348,7 +348,7 @@ def _intervals(state: CellState, arm: int) -> Steps:
         pruned = False
     if not found and not pruned:
         return
-    # At a smaller budget the fail is one that came with the longer runs, perhaps beyond the cap.
+    # At a smaller budget the fail came with the longer runs, and may lie beyond the cap.
     low = bracket.low if found or state.longer is not None else cap
     start = bisect_right(axis, low)
     reason = f"interval: could {word} = {{}} pass, within its seeds' spread?"
@@ -374,13 +374,13 @@ def _intervals(state: CellState, arm: int) -> Steps:
 def _edge(
     state: CellState, keys: list[ProbeKey], reason: str, is_beyond: Callable[[ProbeKey], bool]
 ) -> Generator[Needs, None, int]:
-    """How many of these probes come before the first that is beyond.
+    """How many of these probes come before the first for which ``is_beyond`` holds.
 
-    Walks one by one, then in growing steps, and goes back by halves: a mean that hangs about the
-    target over hundreds of values takes some twenty probes.
+    Walks one by one, then in growing steps, then bisects: where the mean stays close to the target
+    over hundreds of values, some twenty probes are enough.
     """
     before, at = 0, 0
-    end = len(keys)  # none from here on needs a look: it is beyond, or there is none
+    end = len(keys)  # the first probe known to be beyond; len(keys) while none is
     while before < end:
         key = keys[at]
         yield (Need(key, reason.format(key.value), "every seed"),)
@@ -396,7 +396,7 @@ def _edge(
 
 
 def _retest(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
-    """Where a pass lies below a fail, train the extra seeds of both; whether there was one."""
+    """Where a pass lies below a fail, train the extra seeds of both; returns whether one did."""
     tried = set(state.tried)
     found = False
     for arm in (arm for arm in order if arm in tried and arm not in state.contradicted):
@@ -415,14 +415,14 @@ def _retest(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
 
 
 def _reopen(state: CellState, arm: int) -> None:
-    """Go on from verdicts that have changed."""
+    """Resume an arm's search after its verdicts have changed."""
     _rebuild(state, arm)
     state.optimistic.pop(arm, None)
     state.conservative.pop(arm, None)
 
 
 def _rebuild(state: CellState, arm: int) -> None:
-    """The bracket that follows from the verdicts: up to the smallest pass."""
+    """Set an arm's bracket by its verdicts: the smallest pass, and the largest fail below it."""
     axis = state.plan.axes[arm]
     passes, fails = state.verdicts(arm)
     high = min(passes, default=None)
@@ -432,10 +432,11 @@ def _rebuild(state: CellState, arm: int) -> None:
 
 
 def _confirm(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
-    """Must the threshold of the best arm pass on fresh seeds too, and of those kept for their own?
+    """Probe the best arm's threshold on fresh seeds, then those of arms that are never pruned.
 
-    One that does not is a fail from now on, and one that cannot be run leaves its arm open; whether
-    there was one. The best is tried alone, so that the next best is tried only where it is refuted.
+    A threshold that fails there counts as a fail from now on; one that cannot be run does too, or
+    leaves its arm open (``CellPlan.unrunnable``). Returns whether there was either. The best is
+    tried alone, so that the next best is tried only if the best is refuted.
     """
     best, is_own = state.best, state.plan.is_kept
     own = [result for arm in order if is_own(arm) and (result := state.result(arm)).value]

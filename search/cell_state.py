@@ -29,26 +29,26 @@ NEAR = 1.15
 
 @dataclass
 class CellState:
-    """A cell's search as far as the evidence carries it.
+    """A cell's search, run up to where the evidence ends.
 
     Attributes:
         needs: probes that must be run before the search can go on; empty when finished.
-        brackets: of each arm, from the probes of this search alone.
+        brackets: the bracket of each arm, from the probes of this search alone.
         decisions: every probe of the search so far, in order.
-        used: verdicts of the probes of this search.
-        looked: those that pass for now, by their first seeds.
-        every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
+        used: the verdict of each probe of this search.
+        looked: probes that pass for now, on their first seeds.
+        every_seed, retested: probes for which all seeds, or the extra ones too, were wanted.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
-        unconfirmed: probes that passed, and whose fresh seeds could not be run.
-        fresh_tests: the tests on fresh seeds that decided these. Seeds that a retest adds later are
-            none of theirs.
+        unconfirmed: probes that passed, but whose fresh seeds could not be run.
+        fresh_tests: the test on fresh seeds that confirmed or refuted each probe. A later retest,
+            which adds seeds, does not change it.
         failed: seeds of each probe that could not be run.
         failed_arms: arms that such a seed leaves open, with the value and seed of each.
-        unrunnable: probes of this search that count as failing for such a seed.
+        unrunnable: probes of this search that count as failing because of such a seed.
         contradicted: arms whose contradiction more seeds did not settle.
-        optimistic, conservative: the ends of App. A.2's interval on the value.
-        guides: the finished searches of the plans that this one's follows, by their name.
-        bound: smallest threshold known, as a cost: by it the other arms are bounded.
+        optimistic, conservative: the ends of App. A.2's interval of each arm, as values.
+        guides: the finished searches that this one follows, by the names of their plans.
+        bound: the lowest cost of a known threshold; it limits how far other arms are searched.
     """
 
     plan: CellPlan
@@ -82,7 +82,7 @@ class CellState:
             self.bound = min(self._passing(closed=True), default=None)
 
     def give_up(self, arm: int) -> None:
-        """Take an arm for contradicted: it no longer bounds the others."""
+        """Mark an arm as contradicted, so that it no longer bounds the others."""
         self.contradicted.add(arm)
         self.bound = min(self._passing(closed=True), default=None)
 
@@ -113,7 +113,7 @@ class CellState:
 
     @property
     def asked(self) -> dict[ProbeKey, int]:
-        """How many seeds of each probe this search uses so far, the fresh ones aside.
+        """How many seeds of each probe this search uses so far, not counting fresh ones.
 
         Its probes are those decided, wanted next, or listed in its grid.
         """
@@ -130,7 +130,7 @@ class CellState:
 
     @property
     def start(self) -> tuple[float, float, float]:
-        """The cost and the arm where a first pass is looked for, and how far the steps then go."""
+        """The cost and the arm at which to look for a first pass, and the factor of later steps."""
         plan = self.plan
         for guide, spread in ((self.longer, NEAR), (self.shorter, plan.spread)):
             if guide is not None and guide.best is not None and guide.best.cost is not None:
@@ -138,7 +138,7 @@ class CellState:
         return plan.guess_cost, plan.guess_arm, plan.spread
 
     def hints(self, arm: int) -> list[tuple[int, str]]:
-        """Where the searches that this one follows found an arm's threshold, and what they say."""
+        """Bounds on an arm's threshold by the searches that this one follows, and their reasons."""
         hints = []
         for guide in self.guides.values():
             bracket, word = guide.brackets[arm], guide.plan.budget.name
@@ -154,17 +154,17 @@ class CellState:
         return min(self._passing(closed=False), default=None)
 
     def margin(self, arm: int) -> int | None:
-        """Largest value of an arm that is still near the best; None while there is no bound.
+        """Largest value of an arm that is still near the best; None if nothing bounds the arm.
 
-        The best counts only closed brackets, so that the margin never shrinks below where it must
-        end.
+        Only closed brackets count for the best, so that the margin never falls below its final
+        value.
         """
         if self.bound is None or self.plan.is_kept(arm):
             return None
         return self.plan.largest_kept(self.bound, arm)
 
     def is_closed(self, arm: int) -> bool:
-        """Whether the threshold of an arm is known, and not for now alone."""
+        """Whether the threshold of an arm is known, and does not merely pass for now."""
         bracket = self.brackets[arm]
         return bracket.is_closed and ProbeKey(arm, bracket.high or 0) not in self.looked
 
@@ -189,7 +189,7 @@ class CellState:
         return [arm for arm in self.plan.axes if arm in probed]
 
     def ruled_out_by(self, arm: int, value: int) -> ProbeKey | None:
-        """A failure at a larger arm and value, which shows that this one fails too; or None."""
+        """A failed probe of no smaller arm and value, by which this one fails too; or None."""
         larger = (
             key
             for key, verdict in self.used.items()
@@ -198,7 +198,7 @@ class CellState:
         return next(larger, None) if self.plan.every_arm else None
 
     def test_of(self, key: ProbeKey, want: Want = "verdict") -> SeedTest:
-        """The test of a probe: over more seeds if it was retested, over others if it is wanted."""
+        """The test of a probe: over more seeds if it was retested, over those that are wanted."""
         extra = want == "extra seeds" or key in self.retested
         test = self.test.with_extra if extra else self.test
         if want == "look":
@@ -212,7 +212,7 @@ class CellState:
     def outcome(self, need: Need) -> Outcome | None:
         """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet.
 
-        It has failed where a seed of its next wave has: which others failed or ran does not matter.
+        A probe has failed to run if a seed of its next wave has; other seeds do not matter.
         """
         if need.key in self.unrunnable:
             return "failed"
@@ -224,7 +224,7 @@ class CellState:
         return "failed" if self.failed_of(need.key, wave) else None
 
     def failed_of(self, key: ProbeKey, wave: Iterable[int]) -> Set[int]:
-        """Those of some seeds of a probe that could not be run."""
+        """Which of these seeds of a probe could not be run."""
         return self.failed.get(key, set()) & set(wave)
 
     def wave(self, need: Need) -> tuple[int, ...]:
@@ -316,13 +316,13 @@ class CellState:
         return ArmResult(arm, "open", None, next_up, known, because)
 
     def _of_those_not_run(self, arm: int) -> str:
-        """Which values of an arm could not be run, if any."""
+        """A clause that names the values of an arm that could not be run; empty if all could."""
         values = sorted(key.value for key in self.unrunnable if key.arm == arm)
         word = self.plan.words.value
         return f"; could not be run at {word} = {', '.join(map(str, values))}" if values else ""
 
     def _by_fresh_seeds(self, arm: int, value: int) -> str:
-        """That a value passed at first, where fresh seeds then refuted it."""
+        """A clause that says that fresh seeds refuted a value; empty if they did not."""
         if ProbeKey(arm, value) not in self.refuted:
             return ""
         first, fresh = self.test_of(ProbeKey(arm, value)).seeds, self.plan.confirm_seeds
@@ -330,7 +330,7 @@ class CellState:
 
     @property
     def best(self) -> ArmResult | None:
-        """The best arm of those found, as ``rank`` has it; None while there is none."""
+        """The best of the arms found, by ``rank``; None while there is none."""
 
         def rank_of(result: ArmResult) -> tuple[float, float, int]:
             assert result.cost is not None
@@ -342,7 +342,7 @@ class CellState:
         return min(found, key=rank_of, default=None)
 
     def contradiction(self, arm: int) -> tuple[int, int] | None:
-        """The lowest pass and the highest fail of this search, if the pass lies below.
+        """The lowest pass and the highest fail of this search, if the pass lies below the fail.
 
         A pass that fresh seeds confirmed stands, whatever fails above it: means may dip.
         """
@@ -377,13 +377,13 @@ class CellState:
         return f"its threshold lies beyond {within}"
 
     def _cost_after(self, arm: int, value: int) -> float | None:
-        """The cost of the next value of the axis; of one more than the last after that."""
+        """The cost of the next larger value of the axis, or of one more than its last."""
         axis = self.plan.axes[arm]
         after = next((above for above in axis if above > value), axis[-1] + 1)
         return self.plan.cost_if_known(arm, after)
 
     def _probe(self, key: ProbeKey, want: Want = "verdict") -> ProbeResult | None:
-        """What a probe showed: of one that fresh seeds refuted, on those."""
+        """What a probe showed; if fresh seeds refuted it, what it showed on those."""
         if key in self.refuted:
             want = "fresh seeds"
         scores = self.scores(key, want)
@@ -393,5 +393,5 @@ class CellState:
 
 
 def shown(cost: float | None) -> str:
-    """A cost in a text: whole numbers in full."""
+    """A cost as text, integers in full."""
     return f"{cost:.6g}" if isinstance(cost, float) else f"{cost}"

@@ -13,8 +13,8 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     """95 % t-interval of the mean (App. A.2): mean ± t(0.975, n - 1) s / √n, not clipped.
 
     Returns:
-        (low, high); of zero width where all scores are equal; both infinite where one is; None
-        where there are fewer than two.
+        (low, high); of zero width if all scores are equal; both infinite if a score is; None
+        if there are fewer than two scores.
     """
     n = len(scores)
     if n < 2:
@@ -30,7 +30,7 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
 
 
 def t_quantile(degrees: float) -> float:
-    """Student's t that a deviation stays below, on both sides, with ``CONFIDENCE``."""
-    from scipy.special import stdtrit  # a quarter of a second, and not every command has intervals
+    """The two-sided quantile of Student's t at ``CONFIDENCE``."""
+    from scipy.special import stdtrit  # takes 0.25 s, and not every command has intervals
 
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))

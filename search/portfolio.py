@@ -1,8 +1,8 @@
-"""Many cells, one pool of slots: who is probed next, with which seeds.
+"""Many cells, one pool of slots: which probe is run next, with which seeds.
 
 ``ask`` hands out seeds of a probe that some cell needs. When all of those are being run, an
 idle slot takes more seeds of such a probe, or a probe that a cell will need if a running one
-passes or fails (k-section). Speculation changes when a result arrives, never which.
+passes or fails (k-section). Speculation changes when results arrive, never what they are.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Portfolio:
         plans: the cells, in order of priority: the longest first keeps slots busy to the end.
         test: the test of a probe.
         slots: probes that run at once. Where they outnumber the open cells, the seeds of a
-            probe are handed out apart.
-        look_ahead: how many outcomes of running probes to suppose, per cell, for idle slots.
-        together: most seeds that are handed out at once; any number if not given.
+            probe are handed out separately.
+        look_ahead: how many sets of outcomes of running probes to assume per cell, for idle slots.
+        together: the most seeds to hand out at once; no limit if not given.
     """
 
     def __init__(
@@ -60,23 +60,23 @@ class Portfolio:
         self._busy: set[str] = set()  # cells whose needs are all being run
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the guesses, which follow from the rest."""
+        """Everything except the guesses, which follow from the rest."""
         return {**self.__dict__, "_guesses": {}}
 
     def tell(self, cell: str, arm: int, value: int, seed: int, score: float) -> None:
-        """Take in the score of one run; telling it again, even another score, changes nothing.
+        """Take in the score of one run; a second score of the same run, even another, is ignored.
 
         Raises:
-            ValueError: the score is no number, or outside its bounds.
+            ValueError: the score is not a number, or outside its bounds.
             KeyError: no plan has that cell.
         """
         self.tell_probe(cell, ProbeKey(arm, value), {seed: score})
 
     def tell_probe(self, cell: str, key: ProbeKey, scores: Mapping[int, float]) -> None:
-        """Take in the scores of several runs of a probe, by seed, as ``tell`` does that of one.
+        """Take in the scores of several runs of a probe, by seed, as ``tell`` does for one run.
 
         Raises:
-            ValueError: a score is no number, or outside its bounds.
+            ValueError: a score is not a number, or outside its bounds.
             KeyError: no plan has that cell.
         """
         known = self._evidence[cell].setdefault(key, {})
@@ -90,17 +90,17 @@ class Portfolio:
         self._changed(cell)
 
     def tell_failed(self, cell: str, key: ProbeKey, seeds: Iterable[int]) -> None:
-        """These seeds of a probe could not be run: where it needs one, its arm stays open."""
+        """Note seeds of a probe that could not be run, to count as ``CellPlan.unrunnable`` says."""
         self._failed[cell].setdefault(key, set()).update(seeds)
         self._changed(cell)
 
     def hold(self, probe: Probe) -> None:
-        """Somebody runs the seeds of this probe already, asked for by a search before this one."""
+        """Mark the seeds of a probe as running: an earlier search has already handed them out."""
         self._running[probe.cell, probe.key].update(probe.seeds)
         self._guesses.pop(probe.cell, None)
 
     def release(self, probe: Probe) -> None:
-        """Nobody runs the seeds of this probe any more."""
+        """Mark the seeds of a probe as no longer running."""
         running = self._running[probe.cell, probe.key]
         running.difference_update(probe.seeds)
         if not running:
@@ -113,7 +113,7 @@ class Portfolio:
         return dict(self._evidence[cell].get(key, {}))
 
     def state(self, cell: str) -> CellState:
-        """A cell's search as far as the evidence carries it."""
+        """A cell's search, run up to where the evidence ends."""
         if cell not in self._states:
             state = self._replay(cell)
             self._states[cell] = state
@@ -122,7 +122,7 @@ class Portfolio:
         return self._states[cell]
 
     def _replay(self, cell: str, assumed: Assumed | None = None) -> CellState:
-        """A cell's search, after those that it follows."""
+        """Replay a cell's search, given the searches that it follows."""
         plan, known = self.plans[cell], (self._evidence[cell], self._failed[cell])
         guides = {name: self.state(name) for name in plan.guides}
         done = {name: state for name, state in guides.items() if state.is_done}
@@ -135,7 +135,7 @@ class Portfolio:
         return all(self.state(cell).is_done for cell in list(self._open))
 
     def ask(self) -> Probe | Signal:
-        """The next probe to run, or that there is none for now, or none any more."""
+        """The next probe to run, or a signal that there is none for now, or none any more."""
         for cell in list(self._open):
             if cell not in self._busy:
                 for need in self.state(cell).needs:
@@ -165,7 +165,7 @@ class Portfolio:
         return bracket.low < key.value and below and key.value < (bracket.high or key.value + 1)
 
     def _changed(self, cell: str) -> None:
-        """Forget what followed from the evidence of a cell."""
+        """Forget what was derived from the evidence of a cell, which has changed."""
         self._states.pop(cell, None)
         self._guesses.pop(cell, None)
         self._busy.discard(cell)
@@ -175,7 +175,7 @@ class Portfolio:
                 self._changed(follower)
 
     def _free(self, cell: str, key: ProbeKey, wave: Seeds) -> Seeds:
-        """A share of a wave's seeds that neither run nor failed: all, while slots are few."""
+        """A share of the seeds of a wave that neither run nor failed; all while slots are few."""
         searched = sum(not self.state(open_cell).is_waiting for open_cell in list(self._open))
         share = -(-len(wave) * searched // self.slots)
         taken = self._running.get((cell, key), set()) | self._failed[cell].get(key, set())
@@ -188,7 +188,7 @@ class Portfolio:
         return Probe(cell, key.arm, key.value, seeds)
 
     def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
-        """Seeds that will be needed under some outcomes of those that run, nearest first."""
+        """Seeds needed under some outcomes of the running probes, fewest assumptions first."""
         queue: deque[dict[tuple[ProbeKey, Want], Verdict]] = deque([{}])
         for _ in range(self.look_ahead):
             if not queue:
@@ -211,7 +211,7 @@ class Portfolio:
                     queue.append({**assumed, (need.key, need.want): verdict})
 
     def _may_pass(self, cell: str, need: Need) -> bool:
-        """Whether the scores of a probe that are known, if any, reach the target."""
+        """Whether the mean of a probe's known scores reaches the target; true if none is known."""
         known = self._evidence[cell].get(need.key, {})
         known = {seed: score for seed, score in known.items() if seed < self.test.seeds}
         return not known or self.test.reaches(self.test.mean(known))

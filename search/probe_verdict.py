@@ -1,4 +1,4 @@
-"""Does a probe pass? The rule of every verdict, the seeds that it takes, and when it is certain."""
+"""Whether a probe passes: the rule, the seeds that a verdict takes, and when it is certain."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Literal
 from rgr_dist.search.confidence_interval import t_interval
 
 Verdict = Literal["pass", "fail"]
-"""Of a probe."""
+"""The verdict on a probe."""
 Scores = dict[int, float]
-"""By seed."""
+"""Scores by seed."""
 LOOK = 3
-"""Seeds after which a mean that reaches the target is taken for a pass for now."""
+"""Seeds after which a mean that reaches the target counts as a pass for now."""
 
 
 def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bool:
     """Whether the mean of some scores is as good as the target.
 
-    All are taken as the decimal numbers that they print as, and added exactly: a mean at the target
-    passes, and the order does not matter. An infinite score, of a run that diverged, fails.
+    All numbers are read as the decimals that they print as, and added exactly: a mean equal to the
+    target passes, and the order does not matter. An infinite score, from a diverged run, fails.
     """
     if any(map(math.isinf, scores)):
         return False
@@ -47,15 +47,15 @@ class SeedTest:
     """Pass if the mean score over all seeds reaches the target.
 
     Where the score has bounds, a verdict is often certain before every seed has run: a probe fails
-    if it would with the best of scores for the seeds that are missing, and passes if it would with
-    the worst.
+    if the best possible scores of the missing seeds could not save it, and passes if the worst
+    could not make it fail.
 
     Attributes:
         target: mean score to reach.
         seeds: number of seeds n.
-        first: the smallest of them; the seeds are first … first + n - 1.
-        look: so many seeds whose mean reaches the target are a pass for now; 0 if none are. It is
-            enough to look below; a threshold takes all seeds.
+        first: the smallest seed; the seeds are first … first + n - 1.
+        look: number of seeds whose mean, if it reaches the target, is a pass for now; 0 for no such
+            pass. It is enough to look below; a threshold takes all seeds.
         minimise: lower scores are better: pass if the mean is at most the target.
         low, high: bounds of the score, None where it has none.
         extra: seeds that a retest adds.
@@ -72,7 +72,7 @@ class SeedTest:
 
     @property
     def at_first(self) -> SeedTest:
-        """The test by which a probe passes for now; itself where no few seeds settle a fail."""
+        """The test by which a probe passes for now; itself if there is no best possible score."""
         return self if self.best is None else replace(self, look=LOOK)
 
     @property
@@ -81,7 +81,7 @@ class SeedTest:
         return replace(self, seeds=self.seeds + self.extra, extra=0)
 
     def on_fresh(self, seeds: int) -> SeedTest:
-        """The same test over so many seeds that follow those of this one."""
+        """The same test over this many seeds, which follow those of this one."""
         return replace(self, first=self.first + self.seeds, seeds=seeds, extra=0)
 
     @cached_property
@@ -90,10 +90,10 @@ class SeedTest:
         return range(self.first, self.first + self.seeds)
 
     def check(self, score: float) -> None:
-        """Make sure that a score can be one.
+        """Make sure that a score is valid.
 
         Raises:
-            ValueError: it is no number, or outside the bounds.
+            ValueError: it is not a number, or outside the bounds.
         """
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
@@ -102,12 +102,12 @@ class SeedTest:
 
     @property
     def best(self) -> float | None:
-        """The best of scores; None where there is no bound."""
+        """The best possible score; None where there is no bound."""
         return self.low if self.minimise else self.high
 
     @property
     def worst(self) -> float:
-        """The worst of scores, which a run that diverged has; infinite where there is no bound."""
+        """The worst possible score, which a diverged run gets; infinite where there is no bound."""
         bound, endless = (self.high, math.inf) if self.minimise else (self.low, -math.inf)
         return endless if bound is None else bound
 
@@ -130,11 +130,11 @@ class SeedTest:
     def next_wave(self, scores: Mapping[int, float], complete: bool = False) -> tuple[int, ...]:
         """Seeds to train next, side by side; empty once the verdict is known.
 
-        One goes first: it settles most failing probes. If it passes, two more follow, then the
-        rest; if not, as many as would settle a fail, were they no better. Where the target is the
-        best of all scores, one seed below it settles a fail: waves double. A wave counts when all
-        its seeds have a score, so that what a verdict rests on does not depend on which of them
-        came first.
+        One seed goes first, since it settles most failing probes. If it passes, two more follow,
+        then the rest; if not, as many as would settle a fail if they were no better. Where the
+        target is the best possible score, one seed below it settles a fail, so waves double. A
+        wave counts once all its seeds have a score, so that what a verdict rests on does not depend
+        on which of them came first.
 
         Args:
             complete: go on until every seed has a score.
@@ -144,20 +144,20 @@ class SeedTest:
     def needed(
         self, scores: Mapping[int, float], complete: bool = False, whole: bool = False
     ) -> Scores:
-        """Those of the scores that the waves of this test would have run, and no more.
+        """The scores of the seeds that the waves of this test would have run, and no others.
 
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
         takes; what is reported must not depend on that.
 
         Args:
-            complete: as of ``next_wave``.
+            complete: as in ``next_wave``.
             whole: leave out a wave that lacks seeds.
         """
         run, _, before = _waves(self, tuple(map(scores.get, self.in_order)), complete)
         return {seed: scores[seed] for seed in (run[:before] if whole else run)}
 
     def wave_end(self, run: Mapping[int, float]) -> int:
-        """How many seeds there are to be when the next wave has run."""
+        """How many seeds will have run once the next wave has."""
         known = len(run)
         if self.best is None:  # no fail is certain before the last
             return self.seeds
@@ -174,7 +174,7 @@ class SeedTest:
         return min(self.seeds, max(known + 1, settling))
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
-        """95 % t-interval of the mean over the known seeds; None below two seeds."""
+        """95 % t-interval of the mean over the known seeds; None if there are fewer than two."""
         return _interval(self._known(scores))
 
     def may_reach(self, scores: Mapping[int, float]) -> bool:
@@ -192,17 +192,17 @@ class SeedTest:
         return _explain(self, self._known(scores))
 
 
-# A search asks the same of a probe at every replay, and several times in each: it is kept.
+# Every replay of a search asks the same of a probe several times, so the answers are cached.
 
 
 @lru_cache(maxsize=200_000)
 def _waves(
     test: SeedTest, scores: tuple[float | None, ...], complete: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """The seeds of the waves so far, those that the present one lacks, how many came before it.
+    """The seeds that have run, those that the current wave lacks, and how many came before it.
 
     Args:
-        scores: of each seed of the test, None where it has not run.
+        scores: the score of each seed of the test; None if it has not run.
     """
     at = dict(zip(test.in_order, scores, strict=True))
     run: Scores = {}
@@ -217,7 +217,7 @@ def _waves(
 
 @lru_cache(maxsize=200_000)
 def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
-    """The verdict on so many scores."""
+    """The verdict on these scores."""
     if any(map(math.isinf, known)):
         return "fail"
     missing = test.seeds - len(known)
@@ -234,7 +234,7 @@ def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
 
 @lru_cache(maxsize=200_000)
 def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
-    """The inequality behind the verdict on so many scores."""
+    """The inequality behind the verdict on these scores."""
     if not known:
         return "no seed has run"
     verdict, best = _verdict(test, known), test.best
@@ -266,4 +266,4 @@ def _shown(value: float) -> str:
 
 
 _interval = lru_cache(maxsize=200_000)(t_interval)
-"""Scipy takes half a millisecond."""
+"""``t_interval``, cached: Scipy takes half a millisecond."""

@@ -1,8 +1,8 @@
-"""The words that the search and whatever runs its probes exchange.
+"""The types that the search exchanges with whatever runs its probes.
 
-A cell has arms, each named by a positive integer, and each arm an axis of values. A probe of an arm
-at a value costs arm × value, unless the plan says otherwise. The search finds the smallest value of
-each arm that passes, and which arm passes at the least cost.
+A cell has arms, each named by a positive integer, and each arm has an axis of values. A probe of an
+arm at a value costs arm × value, unless the plan says otherwise. The search finds the smallest
+passing value of each arm, and the arm that passes at the least cost.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Want = Literal["look", "verdict", "every seed", "extra seeds", "fresh seeds", "t
 
 
 class ProbeKey(NamedTuple):
-    """What names a probe in its cell."""
+    """What identifies a probe within its cell."""
 
     arm: int
     value: int
 
 
 class Words(NamedTuple):
-    """What reasons and explanations call a value, a cost and several arms."""
+    """The words that reasons and explanations use for a value, a cost and several arms."""
 
     value: str = "value"
     cost: str = "cost"
@@ -37,14 +37,14 @@ class Words(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """A plan's place among those of the same cell at other budgets, such as limits of steps.
+    """A plan's place among the plans of the same cell at other budgets, such as step limits.
 
     Attributes:
-        name: what the texts call it.
-        shorter: the plan at a smaller budget, if its search comes first. What passes there should
-            pass here: its thresholds are where this search starts.
-        longer: the plan at a larger budget, if its search comes first. What fails there should
-            fail here; the evidence mostly came with it.
+        name: the budget's name in reasons and explanations.
+        shorter: the plan at a smaller budget, if it is searched first. What passes there should
+            pass here, so this search starts from its thresholds.
+        longer: the plan at a larger budget, if it is searched first. What fails there should
+            fail here, and its runs have mostly brought the evidence.
     """
 
     name: str = ""
@@ -70,8 +70,8 @@ class Need:
 
     Attributes:
         reason: why this probe, now.
-        want: enough seeds for a pass for now, for the verdict, all of them, the extra ones of a
-            retest too, the fresh ones of a confirmation, or those of a transition.
+        want: which seeds: enough for a pass for now, enough for the verdict, every seed, the extra
+            ones of a retest too, the fresh ones of a confirmation, or those of a transition.
     """
 
     key: ProbeKey
@@ -80,7 +80,7 @@ class Need:
 
     @property
     def ends_early(self) -> bool:
-        """Whether its seeds end with a verdict, if only for now, on the first ones."""
+        """Whether a verdict on the first seeds, if only for now, spares the others."""
         return self.want in ("look", "verdict")
 
 
@@ -99,7 +99,7 @@ class Probe:
 
     @property
     def key(self) -> ProbeKey:
-        """What names it in its cell."""
+        """What identifies the probe within its cell."""
         return ProbeKey(self.arm, self.value)
 
 
@@ -124,26 +124,26 @@ class CellPlan:
         guess_arm: the arm expected to cost the least; arms near it go first.
         spread: factor by which the guess may well be wrong: how far the first steps go. Infinite
             where nothing is known: the axis is then bisected as a whole.
-        cost: what a probe of (arm, value) costs, positive and no less at a larger value; asked
-            only of values that the axis holds. arm × value if not given.
-        unrunnable: what a probe that cannot be run says: nothing, so that its arm is left ``open``,
-            or that its value fails. A pass is then looked for below it too, and it contradicts no
-            pass: what cannot be run may be too large rather than too small.
+        cost: the cost of a probe of (arm, value): positive, and never falling as the value grows;
+            called only with values of the axis. arm × value if not given.
+        unrunnable: what it means if a probe cannot be run. ``open``: nothing, so its arm stays
+            open. ``fail``: its value fails, but a pass is also looked for below it, and it
+            contradicts no pass: what cannot be run may be too large rather than too small.
         keep_within: arms whose threshold lies within this share above the best, or one step of
             their value above it, are searched to the end (``best_arm.largest_kept``); others are
             pruned. None searches every arm.
         keep_arms: arms that are never pruned.
-        intervals: probe all seeds beside the threshold for App. A.2's intervals: of every arm that
-            is near the best, or of the best and of ``keep_arms`` alone.
+        intervals: probe all seeds next to the threshold, for App. A.2's intervals: for every arm
+            near the best, or only for the best arm and ``keep_arms``.
         every_value: probe every value with every seed instead of searching: a grid.
-        target: of the test where it is not the portfolio's.
+        target: the target of the test, if it differs from the portfolio's.
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
-        confirm_seeds: fresh seeds on which the threshold of the best arm must pass too, and those
-            of the arms that are searched for their own sake (``is_kept``).
-        transition: what is run beside the thresholds.
+        confirm_seeds: number of fresh seeds on which a threshold must pass too, if it is that of
+            the best arm or of an arm that is never pruned (``is_kept``).
+        transition: what is run near the thresholds.
         budget: which plans of the same cell this one follows.
-        words: what the texts call values, costs and arms.
+        words: the words for values, costs and arms in reasons and explanations.
     """
 
     cell: str
@@ -195,13 +195,13 @@ class CellPlan:
         return arm * value if self.cost is None else self.cost(arm, value)
 
     def cost_if_known(self, arm: int, value: int | None) -> float | None:
-        """The same; None for no value, and for one beyond the axis of an arm with its own cost."""
+        """The same; None for no value, or for one beyond the axis if the plan has a ``cost``."""
         if value is None or (self.cost is not None and value > self.limit(arm)):
             return None
         return self.cost_of(arm, value)
 
     def value_at(self, arm: int, cost: float) -> float:
-        """About which value an arm has for a cost; less than its smallest where that is dearer."""
+        """Roughly the value at which an arm has a cost; below its smallest if that costs more."""
         if self.cost is None:
             return cost / arm
         axis = self.axes[arm]
@@ -213,9 +213,9 @@ class CellPlan:
     def largest_kept(self, best_cost: float, arm: int) -> int | None:
         """The largest value at which an arm is near a best cost (``best_arm.largest_kept``).
 
-        With a cost of its own, near are the values whose cost is at most ``keep_within`` above the
-        best, and the one that follows those which are no dearer. Where all are near, one more than
-        the last. None where every arm is searched to the end.
+        If ``cost`` is given, a value is near if its cost is at most ``keep_within`` above the best,
+        or if it directly follows a value that costs no more than the best. 0 if none is near, one
+        more than the last if all are; None if every arm is searched to the end.
         """
         if self.keep_within is None:
             return None
@@ -228,7 +228,7 @@ class CellPlan:
         return 0 if not near else axis[near - 1] if near < len(axis) else axis[-1] + 1
 
     def _within(self, arm: int, cost: float | Fraction) -> int:
-        """How many values of an arm, from its smallest on, cost no more than that."""
+        """How many values of an arm, from its smallest on, cost at most that."""
         assert self.cost is not None
         price = self.cost
         return bisect_right(self.axes[arm], cost, key=lambda value: price(arm, value))
@@ -250,16 +250,16 @@ class ArmResult:
     Attributes:
         value: the threshold; None unless found.
         cost: at the threshold; None unless found.
-        cost_low, cost_high: found: the optimistic and conservative cost of App. A.2, None if
-            not asked for. Otherwise: the smallest cost not excluded, and the smallest known to
+        cost_low, cost_high: if found, the optimistic and conservative cost of App. A.2, None where
+            not determined. Otherwise, the smallest cost not excluded, and the smallest known to
             pass.
         because: what the status rests on, in words.
         passed, failed: the certificate: the probes at the threshold and at the value below it.
         contradiction: the pass and the fail above it that make the evidence inconsistent.
         confirmed: whether the threshold passes on fresh seeds; None where that was not asked.
-        fresh: the probe of the threshold on its fresh seeds; of what they refuted, where no
-            threshold was found.
-        first_value: the smallest value that passes by the first seeds alone.
+        fresh: the threshold's probe on fresh seeds; if no threshold was found, that of the
+            smallest value that fresh seeds refuted.
+        first_value: the smallest value that passes on the first seeds alone.
     """
 
     arm: int
@@ -283,8 +283,8 @@ class Decision:
 
     Attributes:
         want: which seeds were asked for.
-        first_seed: the smallest of the seeds behind the verdict, which are in a row.
-        seeds: how many there were to run at most.
+        first_seed: the smallest of the seeds behind the verdict, which are consecutive.
+        seeds: how many seeds there were to run at most.
     """
 
     arm: int
