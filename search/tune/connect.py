@@ -1,4 +1,4 @@
-"""Connects to Ray: to the one that this process has, to one of its own, or to a cluster."""
+"""Connects to Ray: to the one that this process already uses, to a new one, or to a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory
 
 ATTEMPTS = 3
-"""Times to try a ray:// address: its server starts when a client comes, and can be late."""
+"""Times to try a ray:// address, whose server starts only when a client comes and can be late."""
 ANSWER_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
 SETTINGS = {
@@ -34,7 +34,7 @@ SETTINGS = {
 }
 """What Ray and Tune take from the environment while they serve a search."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0 where no clusters are possible: a Ray then takes 127.0.0.1 for its address."""
+"""Set to 0 to say that no clusters are possible: Ray then takes 127.0.0.1 as its address."""
 
 
 class NoRay(RuntimeError):
@@ -45,14 +45,14 @@ class NoRay(RuntimeError):
 def connect(
     address: str | None = None, cpus: int | None = None, log_to_driver: bool = False
 ) -> Iterator[None]:
-    """Have a Ray to run on.
+    """Provide a Ray to run on.
 
-    One that this process has already is used as it is, and left. One that is started for it listens
-    on the loopback alone, wants a token, keeps its files where nobody else can open them, and is
-    ended at the end.
+    If this process is connected to a Ray already, that is used as it is and left running. A Ray
+    that is started here listens on the loopback alone, requires a token, keeps its files where
+    nobody else can open them, and is shut down at the end.
 
     Args:
-        address: ``local`` starts one; else that of a cluster: ``auto``, HOST:PORT, ray://HOST:PORT.
+        address: ``local`` to start one, or a cluster's: ``auto``, HOST:PORT, ray://HOST:PORT.
             ``default_address()`` if not given.
         cpus: of a Ray that is started; all by default.
         log_to_driver: show what trials print.
@@ -84,12 +84,12 @@ def default_address() -> str:
 
 
 def is_connected() -> bool:
-    """Whether this process has a Ray already."""
+    """Whether this process is connected to a Ray already."""
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
 def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
-    """How many trials with such resources Ray has room for at once; 0 if not for one."""
+    """How many trials with such resources Ray has room for at once; 0 if not even for one."""
     import ray
 
     asked: Any = resources
@@ -102,7 +102,7 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables, and put back what they were."""
+    """Set environment variables, and restore them at the end."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -133,7 +133,7 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
     """Start a Ray whose files are in a folder.
 
     Raises:
-        NoRay: the environment switches tokens off, or it did not start.
+        NoRay: the environment switches tokens off, or Ray did not start.
     """
     mode = os.environ.get("RAY_AUTH_MODE", "token")
     if mode.lower() != "token":
@@ -142,8 +142,8 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
             "unset it"
         )
     if not _has_token():
-        # Else Ray keeps one in the home. It stays: Ray's compiled code has read it for good, and a
-        # Ray that is started later in this process has to ask for the same.
+        # Otherwise Ray stores one in the home folder. The variable stays set: Ray's compiled code
+        # reads it only once, and a Ray started later in this process has to require the same token.
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     with _on_the_loopback(), _sigterm_kept():
         import ray
@@ -156,7 +156,7 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
                 log_to_driver=log_to_driver,
                 configure_logging=False,
                 _node_ip_address="127.0.0.1",
-                _temp_dir=str(folder / "ray"),  # which Ray opens to everybody
+                _temp_dir=str(folder / "ray"),  # Ray opens this folder to everybody
             )
         except Exception as error:  # of any kind, also plain Exception
             raise NoRay(f"Ray did not start: {type(error).__name__}: {error}") from error
@@ -165,7 +165,8 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
 def _has_token() -> bool:
     """Whether the user has a token, in the places that Ray documents.
 
-    It is then asked for: a process shows one token to every Ray, and clusters know the user's.
+    A Ray started here then requires that one: a process shows every Ray the same token, and
+    clusters know the user's.
     """
     in_the_home = Path.home() / ".ray/auth_token"
     names = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
@@ -176,13 +177,13 @@ def _join(address: str, log_to_driver: bool) -> None:
     """Join a cluster.
 
     Raises:
-        NoRay: none answers.
+        NoRay: no cluster answers.
     """
     import ray
 
     is_client = address.startswith("ray://")
     options: dict[str, Any] = {"log_to_driver": log_to_driver, "configure_logging": False}
-    if is_client:  # it sets the level of Ray's loggers by itself
+    if is_client:  # a client sets the level of Ray's loggers by itself
         options = {"log_to_driver": log_to_driver, "logging_level": logging.CRITICAL}
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -215,11 +216,11 @@ def _nobody(address: str, reason: object) -> NoRay:
 
 @contextmanager
 def _on_the_loopback() -> Iterator[None]:
-    """Have a Ray that is started meanwhile listen on the loopback, if the user has imported it.
+    """Make a Ray that is started meanwhile listen on the loopback, even if it is imported already.
 
-    ``LOOPBACK`` says so to a Ray that is imported later. To one that was imported before, only what
-    it has read then does: the one private name here. Without that name other machines reach such a
-    Ray, and need its token.
+    ``LOOPBACK`` does that for a Ray that is imported later. One imported before has already read
+    that variable into a constant, which is set here: the one private name used. If it is missing,
+    other machines can reach such a Ray, but need its token.
     """
     constants: Any = None
     with suppress(ImportError):
@@ -236,7 +237,7 @@ def _on_the_loopback() -> Iterator[None]:
 
 @contextmanager
 def _shut_down() -> Iterator[None]:
-    """Shut Ray down at the end; that takes some seconds more if it died."""
+    """Shut Ray down at the end, which takes a few seconds longer if it has died."""
     import ray
 
     try:
@@ -248,7 +249,7 @@ def _shut_down() -> Iterator[None]:
 
 @contextmanager
 def _sigterm_kept() -> Iterator[None]:
-    """Put back what SIGTERM does, which Ray's start replaces and its end resets, as documented."""
+    """Restore the SIGTERM handler, which Ray's start replaces and its end resets, as documented."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield

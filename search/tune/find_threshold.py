@@ -33,12 +33,12 @@ ELSEWHERE = {
     "max_concurrent_trials": "give slots instead",
     "storage_path": "give run_config=RunConfig(storage_path=…)",
 }
-"""Arguments of a Tuner that make no sense here, and what does."""
+"""Arguments of a Tuner that make no sense here, and what to use instead."""
 OF_THE_RUN: dict[str, Any] = {
     "config": None, "store": None, "slots": None, "resources": None, "stop": None,
     "run_config": None, "callbacks": (), "keep": None, "speculate": True,
 }  # fmt: skip
-"""How trials are run, where nothing else is said."""
+"""How trials are run, unless the caller says otherwise."""
 
 
 def find_threshold(
@@ -70,7 +70,7 @@ def find_threshold(
 
     Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed_key``
     set, its score the last ``metric`` that it reports. The metric is expected to get better as the
-    value grows; ``fails_above`` has what shows that it does not. A line on standard error tells
+    value grows; ``fails_above`` lists any evidence that it does not. A line on standard error shows
     how far the search is.
 
     Args:
@@ -79,32 +79,32 @@ def find_threshold(
             kept while its trial runs, or as ``run_config`` and ``keep`` say.
         values: increasing positive integers to choose from, such as ``range(1, 513)``.
         mode: ``min`` where a smaller metric is better, as for a loss.
-        bounds: smallest and largest metric there can be, None where there is none: with them
-            seeds are spared that could not change a verdict.
+        bounds: smallest and largest possible metric, None where there is none: they spare seeds
+            that could not change a verdict.
         confirm_seeds: fresh seeds on which the threshold must pass too; where it does not, that
-            value fails and the search goes on. The smallest of many noisy means is a lucky one.
-        store: a file of scores. Run again with the same trainable, config and stop, the search goes
-            on from it. It does not notice a change in what the trainable calls or reads.
+            value fails and the search goes on. The smallest value to pass may just be lucky.
+        store: a file of scores. A search that is run again with the same trainable, config and stop
+            goes on from it. Changes in what the trainable calls or reads are not noticed.
         guess: where to start; the middle of the values if not given.
-        slots: trials at once; as many as Ray has room for if not given.
+        slots: trials that run at once; as many as Ray has room for if not given.
         resources: of one trial, as for ``ray.tune.with_resources``; if not given, what the
             trainable asks for itself, or one CPU.
-        on_error: of a value at which a trial raises, reports no number, or dies three times.
-            ``stop``: the search ends there. ``fail``: the value fails, and a pass is looked for
-            below it too, since large values may be those that raise. Either way the errors are in
-            the result, and the next run tries again.
+        on_error: what follows if a trial raises, reports no number, or dies three times. ``stop``:
+            the search ends there. ``fail``: the trial's value fails, and a pass is also looked for
+            below it, since it may be the large values that raise. Either way the errors are in the
+            result, and the next run tries again.
         stop: ends a trial once a reported number is reached, such as
             ``{"training_iteration": 10}``; for classes that do not end by themselves.
         seed_key: the seed's name in the config, such as ``random_state``.
-        run_config: as for ``ray.tune.Tuner``: where trials are stored and logged, what calls back,
-            which checkpoints are kept, how often a trial is tried again. Tune's own output is off;
-            ``verbose=0`` takes the line away too.
-        callbacks: more of them, where nothing else of a ``run_config`` is needed.
+        run_config: as for ``ray.tune.Tuner``: where trials are stored and logged, callbacks, which
+            checkpoints are kept, how often a trial is retried. Tune's own output is off;
+            ``verbose=0`` hides the line of this search too.
+        callbacks: more callbacks, for when nothing else of a ``run_config`` is needed.
         keep: ``threshold``: the checkpoints of the value that is found are kept and returned, those
             of others deleted.
-        speculate: let idle slots train what may be needed next; what was in vain is counted in
-            ``ahead``. Off, only what is needed is trained, which is what to pay for where each
-            training costs money.
+        speculate: let idle slots train what may be needed next; ``ahead`` counts what was not
+            needed in the end. If off, only what is needed is trained: for use where each training
+            costs money.
 
     Raises:
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
@@ -134,16 +134,16 @@ def find_thresholds(
 
     A trial's config is ``config`` with the setting, ``axis`` and ``seed_key`` set. All else is as
     in ``find_threshold``; an error under ``on_error="stop"`` ends the search of its setting alone.
-    A store goes on with another grid too.
+    A store can be used with another grid too.
 
     Args:
         over: the values of each name, such as ``{"depth": [1, 2, 4]}``; every combination is a
             setting.
         cost: what a value costs at a setting, ``cost(value, setting)``: a positive number that
-            does not fall as the value grows. The best setting has the least at its threshold.
-        keep_within: with a cost, search only as far as a setting may come within this share of the
-            best one's cost, or one value above those that are no dearer; beyond, it is ``pruned``.
-            Not given, every setting's threshold is found.
+            does not fall as the value grows. The best setting costs the least at its threshold.
+        keep_within: with a cost, search a setting only up to this share above the best one's cost,
+            or up to one value above those that cost no more than the best; a setting whose
+            threshold lies beyond is ``pruned``. If not given, every setting's threshold is found.
 
     Raises:
         ValueError: as for ``find_threshold``; a setting listed twice; a cost that falls or is not
@@ -195,7 +195,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
 
 
 def _check(trainable: Any, how: Mapping[str, Any]) -> None:
-    """Make sure of what the question does not hold.
+    """Check the arguments that are not part of the question.
 
     Raises:
         ValueError: Tune cannot run the trainable, or an argument makes no sense here.

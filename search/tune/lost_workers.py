@@ -1,5 +1,5 @@
-"""What ended a trial in error, and what a lost worker triggers: another trains its probe, until too
-many were lost over it."""
+"""What ended a trial in error, and how many trials each probe has lost: it is trained again until
+it has lost too many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from rgr_dist.search.protocol import Probe, ProbeKey
 
 Cause = Literal["died", "out of memory", "overdue"]
-"""Why a worker was lost: it died, was killed for its memory, or as it gave no answer."""
+"""Why a worker was lost: it died, or was killed for its memory or because it gave no answer."""
 
 LOW_ON_MEMORY = "running low on memory"
 """What Ray says of a worker that it killed for its memory."""
@@ -19,9 +19,9 @@ UNKNOWN = "Ray Tune does not tell a searcher what ended this trial"
 
 
 def is_final(error: str) -> bool:
-    """Whether another try would end the same: the trainable's own code raised, by Ray's words.
+    """Whether another try would end the same: by Ray's message, the trainable's own code raised.
 
-    Where the error is unknown, Tune has had the tries that its failure config allows.
+    If the error is unknown, Tune has already made the tries that its failure config allows.
     """
     return error == UNKNOWN or re.search(r"ray::\w+\.\w+\(\)", error) is not None
 
@@ -42,7 +42,7 @@ class LostWorkers:
     """Counts the trials that each seed of a probe has lost, with their workers or otherwise.
 
     Attributes:
-        attempts: trials that a seed may lose before its probe has failed.
+        attempts: the number of lost trials of one seed at which its probe has failed.
     """
 
     attempts = 3
@@ -57,14 +57,14 @@ class LostWorkers:
         return self.count(probe) >= self.attempts
 
     def count(self, probe: Probe) -> int:
-        """How many trials a probe has lost: the most of its seeds."""
+        """How many trials a probe has lost: the most that any of its seeds has."""
         return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
 
     def note(self, probe: Probe, cause: Cause) -> None:
-        """Note why a probe loses a worker, where it does not just die."""
-        if self.cause(probe) != "out of memory":  # what one can do something about
+        """Note why a probe loses a worker, if the worker does not just die."""
+        if self.cause(probe) != "out of memory":  # the cause that the user can do something about
             self._causes[probe.cell, probe.key] = cause
 
     def cause(self, probe: Probe) -> Cause:
-        """Why a probe lost workers: for memory, if any was, else the last cause noted."""
+        """Why a probe lost workers: memory if that ever was a cause, else the last cause noted."""
         return self._causes.get((probe.cell, probe.key), "died")

@@ -12,15 +12,15 @@ from pathlib import Path
 
 PREFIX = "rgr-scratch-"
 LONGEST = 16
-"""Characters of a place, so that the path of a socket of Ray in a folder there has 107 at most."""
+"""Most characters of a place that keep the path of a Ray socket in a folder there within 107."""
 
 
 @contextmanager
 def private_folder(place: str | None = None) -> Iterator[Path]:
     """A folder of mode 0700, removed at the end.
 
-    One whose process was killed is removed by the next that is made beside it: its owner held a
-    lock on it, which ends with a process.
+    A folder whose process was killed is removed when the next one is made in the same place: its
+    owner held a lock on it, which ends with the process.
 
     Args:
         place: where it is made; the temporary folder by default.
@@ -32,7 +32,7 @@ def private_folder(place: str | None = None) -> Iterator[Path]:
                 shutil.rmtree(left, ignore_errors=True)
     made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
     with _locked(made):
-        folder = made.rename(made.with_name(made.name[1:]))  # by now nobody takes it for one left
+        folder = made.rename(made.with_name(made.name[1:]))  # locked by now, so nobody removes it
         try:
             yield folder
         finally:
@@ -40,8 +40,8 @@ def private_folder(place: str | None = None) -> Iterator[Path]:
 
 
 def short_place() -> str:
-    """Where a folder for Ray can be: the temporary folder, or /tmp if that is too long a path."""
-    asked = os.environ.get("RAY_TMPDIR")  # as Ray has it
+    """Where to put Ray's folder: RAY_TMPDIR, else the temporary folder, or /tmp if that is long."""
+    asked = os.environ.get("RAY_TMPDIR")  # the variable that Ray reads too
     place = asked or tempfile.gettempdir()
     return place if asked or len(place) <= LONGEST else "/tmp"
 

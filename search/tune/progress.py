@@ -12,13 +12,13 @@ from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold import name
 
 CLEARED = "\r\x1b[K"
-"""Brings a terminal back to the beginning of its line, which is then empty."""
+"""Moves a terminal's cursor to the beginning of its line, and clears the line."""
 
 
 class ProgressLine:
     """Shows on standard error how far a search is; a context manager.
 
-    In a terminal the line is written over; elsewhere there is a new one for each new bracket.
+    In a terminal the line is overwritten; elsewhere each new bracket gets a line of its own.
     """
 
     def __init__(self, search: SettingSearch, is_shown: bool = True) -> None:
@@ -37,7 +37,7 @@ class ProgressLine:
         """Bring the line up to date.
 
         Args:
-            running: how many trials run.
+            running: how many trials are running.
         """
         brackets = self.search.open_brackets()
         if not brackets or not self.is_shown:
@@ -59,7 +59,7 @@ class ProgressLine:
             self._shown = text
 
     def _left(self, brackets: list[Bracket]) -> str:
-        """How long the rest takes: all seeds of every value that bisection takes, as till now."""
+        """Time left, at the pace so far: for all seeds of every value that bisection needs."""
         ended = len(self.search.kept.scores) - self._known
         if not ended:
             return ""

@@ -24,7 +24,7 @@ from rgr_dist.search.probe_verdict import SeedTest
 
 Cost = Callable[[int, dict[str, Any]], float]
 COSTS_CHECKED = 10_000
-"""Values of a setting up to which the user's cost is asked for all of them beforehand."""
+"""Up to this many values, the user's cost is computed for all of them beforehand."""
 
 
 def _integer(value: Any) -> int:
@@ -76,7 +76,7 @@ Number = Annotated[float, PlainValidator(_number)]
 
 
 class Question(BaseModel):
-    """At which value of an axis is a trainable good enough, in each of some settings?
+    """What a search asks: at which value of an axis is a trainable good enough, in each setting?
 
     The fields are the arguments of ``rgr_dist.ThresholdSearch``.
     """
@@ -100,10 +100,10 @@ class Question(BaseModel):
 
     @classmethod
     def checked(cls, **arguments: Any) -> Question:
-        """The question, if every argument that is not None is one that the search knows.
+        """The question that these arguments ask; those that are None are left out.
 
         Raises:
-            ValueError: one is not; says which, and what it may be.
+            ValueError: an argument is not valid; the message says which, and what it may be.
         """
         try:
             return cls(**{name: one for name, one in arguments.items() if one is not None})
@@ -129,11 +129,11 @@ class Question(BaseModel):
             raise ValueError(f"guess: {self.guess} lies outside the values {first}…{last}")
         if self.keep_within is not None and self.cost is None:
             raise ValueError("keep_within: give a cost too; it is a share of the best one")
-        _ = self.costs  # one that is not valid is refused here
+        _ = self.costs  # an invalid cost is refused here
         return self
 
     def check_config(self, config: Mapping[str, Any]) -> None:
-        """Make sure that what all trials share leaves to the search what it sets.
+        """Make sure that the config that all trials share sets nothing that the search sets.
 
         Raises:
             ValueError: it sets the axis, the seed or a name of ``over``, or has a search space.
@@ -172,24 +172,24 @@ class Question(BaseModel):
 
     @cached_property
     def costs(self) -> list[Callable[[int], float]]:
-        """The cost of a value, for each setting; none where no cost was asked for."""
+        """The cost as a function of the value, for each setting; empty where none was asked for."""
         cost = self.cost
         return [] if cost is None else [_priced(cost, one, self.values) for one in self.settings]
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments that were given; they make the question anew."""
+        """The arguments that were given, from which the question can be rebuilt."""
         return {key: getattr(self, key) for key in self.model_fields_set}
 
     @property
     def described(self) -> dict[str, str]:
-        """It in words: what a search that goes on from saved scores must share."""
+        """The question in words: what a search must share to go on from saved scores."""
         left_out = {"cost", "guess", "over"}
         return {k: repr(getattr(self, k)) for k in type(self).model_fields if k not in left_out}
 
 
 def _priced(cost: Cost, setting: dict[str, Any], values: Sequence[int]) -> Callable[[int], float]:
-    """The cost of each value of a setting, asked for beforehand where the values are not many."""
+    """The cost of each value of a setting, computed beforehand unless there are many values."""
 
     def price(value: int) -> float:
         given = cost(value, dict(setting))
@@ -213,7 +213,7 @@ def _priced(cost: Cost, setting: dict[str, Any], values: Sequence[int]) -> Calla
 
 
 def _is_search_space(value: Any) -> bool:
-    """Whether Tune would draw a value from it; asked without importing Ray."""
+    """Whether Tune would draw a value from this; checked without importing Ray."""
     if isinstance(value, Mapping):
         return "grid_search" in value or any(map(_is_search_space, value.values()))
     bases = {f"{base.__module__}.{base.__name__}" for base in type(value).__mro__}

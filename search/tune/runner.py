@@ -32,16 +32,16 @@ from rgr_dist.search.tune.private_folder import private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher
 
 MOST_STARTING = "1000"
-"""Workers that may be starting at once; the searcher says how many trials there are."""
+"""Workers that may be starting at once; it is the searcher that limits the number of trials."""
 Resources = dict[str, float] | PlacementGroupFactory
 
 
 class Watch(Callback):
-    """Looks at the trials as Tune's loop goes round.
+    """Watches the trials as Tune's loop goes round.
 
     Args:
         beat: called about once a second, with all trials.
-        explain: told the id of each trial that ends in error, and the text of that.
+        explain: called for each trial that ends in error, with its id and the error's text.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Watch(Callback):
         return {}
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tell what a trial raised, or what became of its worker."""
+        """Explain what a trial raised, or what became of its worker."""
         file = Path(trial.error_file or "")
         text = file.read_text(errors="replace") if file.is_file() else ""
         last = text.rpartition("Failure # ")[2].partition("\n")[2].strip()
@@ -78,11 +78,11 @@ class WhileNeeded(Stopper):
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Whether this trial ends."""
+        """Whether to end this trial."""
         return bool(result.get("done")) or self.searcher.spare(trial_id)
 
     def stop_all(self) -> bool:
-        """Whether no trial is needed."""
+        """Whether no trial is needed any more."""
         return self.searcher.is_done
 
 
@@ -99,14 +99,14 @@ def run_trials(
 ) -> ResultGrid:
     """Run the trials that a searcher suggests, until it says that it has finished.
 
-    If a worker is killed for its memory, Tune ends the whole run: the searcher is told by its
-    ``killed_for_memory``, and another run goes on.
+    If a worker is killed for its memory, Tune ends the whole run: the searcher's
+    ``killed_for_memory`` is called, and another run goes on.
 
     Args:
         resources: of one trial; None for those that the trainable asks for itself.
         config: what every trial's config holds besides what the searcher suggests.
-        slots: trials that run at once, of a searcher that does not count them itself.
-        reuse_actors: give the next trial to a process that has ended one.
+        slots: trials that run at once, for a searcher that does not count them itself.
+        reuse_actors: give the next trial to a process that has finished one.
         stop: ends trials early.
         run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
             checkpointed, and none is retried, since the searcher suggests a failed one again.
@@ -136,7 +136,7 @@ def run_trials(
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         )
         asked = trainable
-        if resources is not None:  # which Tune would write on the user's own function
+        if resources is not None:  # which Tune would set on the user's own function
             own = trainable if isinstance(trainable, type) else partial(trainable)
             asked = with_resources(own, resources)
         while True:
@@ -148,7 +148,7 @@ def run_trials(
                     return tuner.fit()
             except BaseException as error:
                 text = "".join(traceback.format_exception(error))
-                # What the frames hold keeps trials alive, and their CPUs from whoever runs next.
+                # Objects in the frames keep trials alive, and their CPUs from the next run.
                 traceback.clear_frames(error.__traceback__)
                 del tuner
                 gc.collect()

@@ -28,7 +28,7 @@ class Score(NamedTuple):
 
 
 def _score(line: Any) -> Score:
-    """The score of a line.
+    """The score that a line holds.
 
     Raises:
         ValueError, TypeError: it holds none.
@@ -41,7 +41,7 @@ def _score(line: Any) -> Score:
 
 
 def _named(value: Any) -> Any:
-    """What stands for an object in a file: the same in every process, other for another content."""
+    """What stands for an object in a file: equal in every process, different if the content is."""
     if isinstance(value, bytes | bytearray):
         return _digest(bytes(value))
     if isinstance(value, set | frozenset):
@@ -56,7 +56,7 @@ def _named(value: Any) -> Any:
         if (torch := sys.modules.get("torch")) and isinstance(value, torch.Tensor):
             torch.save(value.detach().cpu().clone(), held := io.BytesIO())  # else its address too
             return f"Tensor {_digest(held.getvalue())}"
-        made, *parts = value.__reduce_ex__(4)  # what makes it anew, and its state
+        made, *parts = value.__reduce_ex__(4)  # what rebuilds it, and its state
         content = [list(part) if isinstance(part, Iterator) else part for part in parts]
         text = json.dumps([made, content], default=_named)
     except (TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -76,10 +76,10 @@ def _code(value: Any) -> str:
 
 
 def _unwrapped(trainable: Any) -> Any:
-    """The class whose resources ``tune.with_resources`` has set: no score depends on those.
+    """The class that ``tune.with_resources`` has wrapped: no score depends on its resources.
 
     Raises:
-        ValueError: ``tune.with_parameters`` has wrapped it, whose data only Ray can get at.
+        ValueError: ``tune.with_parameters`` has wrapped it, and only Ray can get at the data.
     """
     if isinstance(trainable, type) and "setup" not in vars(trainable):
         return trainable.__bases__[0]
@@ -96,17 +96,17 @@ def _digest(content: bytes) -> str:
 class ScoreFile:
     """A file that grows by a line for each score; its first line says what was measured.
 
-    A line that a crash cut short is ignored, and written over by the next.
+    A line that a crash cut short is ignored, and overwritten by the next.
 
     Args:
-        path: the file; made as it is held. None keeps scores in memory alone.
-            A search over a grid of settings has lines that name theirs.
+        path: the file, which ``held`` creates; None keeps scores in memory only.
+            In a search over a grid of settings, each line names its setting.
         about: what the scores depend on. What JSON cannot hold is named by its content: a function
             or class by its name and source, any other object by its type and a digest.
 
     Raises:
-        ValueError: the file holds scores of something else or none at all, or an object has no
-            content to name.
+        ValueError: the file holds scores of something else or is no file of scores, or an object
+            cannot be named by its content.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
@@ -141,15 +141,15 @@ class ScoreFile:
         self._size, self._whole = len(content), len(whole + end)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is known: a Tuner, which is saved with its searcher, does not hold the file."""
+        """Everything but the open file, since a Tuner is saved together with its searcher."""
         return {**self.__dict__, "_file": None}
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the one search that writes the file; within a block that is, it does nothing.
+        """Hold the file as the one search that writes it; does nothing if it is held already.
 
         Raises:
-            ValueError: another one writes it, or has since it was read.
+            ValueError: another search is writing it, or has written it since it was read.
         """
         if self.path is None or self._file is not None:
             yield
@@ -176,7 +176,7 @@ class ScoreFile:
 
     @staticmethod
     def key(setting: Mapping[str, Any], in_order: bool = False) -> str:
-        """What names a setting: the same for one that a file holds; or another in another order."""
+        """The name of a setting, equal for one read from a file; ``in_order``: order matters."""
         return json.dumps(dict(setting), default=_named, sort_keys=not in_order)
 
     def add(

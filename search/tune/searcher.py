@@ -14,7 +14,7 @@ from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
 
 WORKER = "worker"
-"""What a trainable may report: the handle of its own actor."""
+"""The key under which a trainable may report the handle of its own actor."""
 LOOK_EVERY = 5.0
 """Seconds between looks at how many slots there are."""
 
@@ -31,10 +31,10 @@ class Unsaved(Searcher):
         return {}
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing."""
+        """Save nothing."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing."""
+        """Restore nothing."""
 
 
 class ProbeSearcher(Unsaved):
@@ -48,14 +48,14 @@ class ProbeSearcher(Unsaved):
         portfolio: the search.
         to_config: the trial's config for a probe.
         take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
-            raises ends the search, and is kept in ``fault``; but for ``NoScore``.
-        on_error: told of each trial that ends in error, and the text of that.
-        on_lost: told of each probe that has failed, and why.
+            raises, other than ``NoScore``, ends the search and is kept in ``fault``.
+        on_error: called for each trial that ends in error, with its probe and the error's text.
+        on_lost: called for each probe that has failed, with the cause.
         slots: how many trials run at once; asked every few seconds.
 
     Attributes:
-        probes: what each trial trains that has not ended.
-        workers: the process of each of them that has named it, as ``WORKER`` in a result.
+        probes: the probe of each trial that has not ended.
+        workers: the process of each such trial that has reported it, under ``WORKER``.
         lost: which probes have lost trials, and why.
         fault: what ended the search, if anything did.
     """
@@ -89,7 +89,7 @@ class ProbeSearcher(Unsaved):
         return self.fault is not None or self.portfolio.is_done
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
-        """Take the user's ``max_concurrent_trials``; Tune then leaves the counting to this."""
+        """Take the user's ``max_concurrent_trials``; Tune then leaves counting to the searcher."""
         self.slots, self._looked = lambda: max_concurrent, -math.inf
         return True
 
@@ -149,7 +149,7 @@ class ProbeSearcher(Unsaved):
         self._end(trial_id, is_lost=self.portfolio.is_wanted(probe))
 
     def explain(self, trial_id: str, error: str) -> None:
-        """Say what ended a trial in error, which Tune does not tell a searcher."""
+        """Take in what ended a trial in error, which Tune itself does not tell a searcher."""
         probe = self.probes.get(trial_id)
         if probe is None:
             return
@@ -159,7 +159,7 @@ class ProbeSearcher(Unsaved):
         self._end(trial_id, is_lost=True, is_final=is_final(error))
 
     def settle(self) -> None:
-        """Take trials in error that nobody explained for what Tune says of them."""
+        """Take in trials that ended in error without an explanation, as errors of unknown cause."""
         for trial_id in self._unexplained:
             self.explain(trial_id, UNKNOWN)
         self._unexplained.clear()
@@ -177,7 +177,7 @@ class ProbeSearcher(Unsaved):
                 self.fault = fault
 
     def spare(self, trial_id: str) -> bool:
-        """Whether a trial can tell nothing more; it is then stopped, and has no score."""
+        """Whether a trial can tell nothing more; if so, it is stopped and has no score."""
         probe = self.probes.get(trial_id)
         if probe is None or self.portfolio.is_wanted(probe):
             return False
@@ -185,7 +185,7 @@ class ProbeSearcher(Unsaved):
         return True
 
     def killed_for_memory(self) -> None:
-        """A worker was killed for its memory, at which Tune ended every trial without a word which.
+        """Take in that a worker was killed for its memory; Tune ended all trials, not saying which.
 
         If several ran, each is tried again, one at a time: the one at fault is then lost alone.
         """

@@ -39,12 +39,12 @@ class SettingSearch:
 
     Args:
         question: what is asked.
-        kept: the scores that are known, and where others go.
+        kept: the scores that are known, and where new ones are written.
 
     Attributes:
-        portfolio: asks for probes.
+        portfolio: decides which probes to run.
         errors: trials without a score, by the number of their setting.
-        failed: trainings that could not be run, by the number of their setting, value and seed.
+        failed: number of the setting, value and seed of each training that could not be run.
         cut: iterations of the trials that may have been stopped early, by number, value and seed.
         longest: iterations of the longest trial.
 
@@ -96,7 +96,7 @@ class SettingSearch:
         ]
 
     def number_of(self, probe: Probe) -> int:
-        """Which of the settings a probe is of."""
+        """The number of the setting that a probe belongs to."""
         return probe.arm - 1 if probe.cell == ONE_CELL else int(probe.cell)
 
     def _arm(self, number: int) -> tuple[str, int]:
@@ -104,7 +104,7 @@ class SettingSearch:
         return (ONE_CELL, number + 1) if ONE_CELL in self.portfolio.plans else (f"{number}", 1)
 
     def config(self, probe: Probe) -> dict[str, object]:
-        """What a trial's config holds besides what all of them share."""
+        """What a trial's config holds in addition to what all trials share."""
         asked, setting = self.question, self.question.settings[self.number_of(probe)]
         return {**setting, asked.axis: probe.value, asked.seed_key: probe.seeds[0]}
 
@@ -135,7 +135,7 @@ class SettingSearch:
             raise ValueError(f"{where}: {self.question.metric}: {fault}") from None
 
     def note(self, probe: Probe, text: str) -> None:
-        """Take down what a trial gave instead of a score, and tell it in a line."""
+        """Note what a trial gave instead of a score, and log it in a line."""
         error, number = TrialError(probe.value, probe.seeds[0], text), self.number_of(probe)
         self.errors[number].append(error)
         setting = {**self.question.settings[number], self.question.axis: error.value}
@@ -145,20 +145,20 @@ class SettingSearch:
         logger.warning("%s, seed %d: %s%s", name(setting), error.seed, error.message, policy)
 
     def note_end(self, probe: Probe, iterations: int, is_natural: bool) -> None:
-        """Take down after how many iterations a trial ended, and whether it did so by itself."""
+        """Note after how many iterations a trial ended, and whether it did so by itself."""
         self.longest = max(self.longest, iterations)
         if not is_natural:
             self.cut[self.number_of(probe), probe.value, probe.seeds[0]] = iterations
 
     def give_up(self, number: int, value: int, seed: int) -> None:
-        """Take a seed of a value of a setting for one that cannot be run."""
+        """Mark a seed of a setting's value as one that cannot be run."""
         cell, arm = self._arm(number)
         self.failed.append((number, value, seed))
         self.portfolio.tell_failed(cell, ProbeKey(arm, value), [seed])
 
     @property
     def ignores_seeds(self) -> bool:
-        """Whether no value that several seeds trained has two scores, but at the bounds."""
+        """Whether every value with several seeds has a single score, not counting the bounds."""
         by_value: dict[tuple[str, int], list[float]] = defaultdict(list)
         for score in self.kept.scores:
             by_value[self.kept.key(score.setting), score.value].append(score.score)
@@ -180,7 +180,7 @@ class SettingSearch:
         return found
 
     def state(self) -> dict[str, Any]:
-        """All that it knows, in plain values; what ``SettingSearch.go_on`` takes."""
+        """Everything that the search knows, in plain values, for ``go_on``."""
         return {
             "question": self._asked,
             "scores": [score._asdict() for score in self.kept.scores],
@@ -195,10 +195,10 @@ class SettingSearch:
         return {**self.question.described, "over": self.kept.key(self.question.over, in_order=True)}
 
     def go_on(self, state: dict[str, Any]) -> None:
-        """Take in what such a search knew.
+        """Take in the ``state`` of an earlier search.
 
         Raises:
-            ValueError: it was asked something else.
+            ValueError: that search was asked something else.
         """
         if state["question"] != self._asked:
             raise ValueError(f"the saved search is of {state['question']}, not of {self._asked}")
@@ -213,7 +213,7 @@ class SettingSearch:
         self.longest = state["longest"]
 
     def result(self) -> Thresholds:
-        """What has been found, and the best of it."""
+        """The threshold of every setting so far, and the best one."""
         found = tuple(self._threshold(number) for number in range(len(self.question.settings)))
         minimise = self.question.test.minimise
         priced = [
@@ -280,7 +280,7 @@ class SettingSearch:
     def _because(
         self, result: ArmResult, decisions: tuple[Decision, ...], errors: tuple[TrialError, ...]
     ) -> str:
-        """The reason of a status, with the error that is behind it, if one is."""
+        """The reason for a status, with the error behind it, if there is one."""
         needed = {decision.value for decision in decisions if decision.verdict == "open"}
         if result.value is not None:
             needed = {max((value for value in needed if value < result.value), default=0)}

@@ -22,7 +22,7 @@ class TrialError:
 
     Attributes:
         value, seed: what it trained.
-        error: what Ray says of it, with the traceback where it raised; that its metric was no
+        error: what Ray says of it, with the traceback if it raised; or that its metric was not a
             number, or what became of its process.
     """
 
@@ -43,27 +43,27 @@ class Threshold:
     Attributes:
         axis, metric, target, mode: the question.
         seeds: seeds of each value's mean.
-        setting: what was fixed, of the settings that ``over`` lists; empty for a single search.
+        setting: which of the settings that ``over`` lists this is; empty for a single search.
         status: ``found``; ``censored`` where no value passes; ``pruned`` where it cannot come near
-            the best setting's cost; ``open`` where an error ended the search.
+            the best setting's cost; ``open`` where an error or the Tuner's end stopped the search.
         value: None unless found.
         cost: at the value; None unless found, or where no cost was asked for.
         passed, failed: the certificate: mean metric at the value and at the one below it, over the
-            seeds that the verdict took. Failed is None if nothing lies below, or that value raised.
+            seeds that the verdict took. ``failed`` is None if there is none below, or it raised.
         fresh: the mean over the fresh seeds that confirm the value; None where none were asked for.
         because: why it has this status, in words.
-        fails_above: values that fail although a smaller one passes, of all that were tried: the
-            metric does not get better with every larger value, and a threshold may lie elsewhere.
+        fails_above: of the values tried, those that fail although a smaller one passes: the metric
+            does not get better with every larger value, and a threshold may lie elsewhere.
         errors: the trials of this run that gave no score.
-        stopped_early: in a Tuner of the user's, value and seed of the trials that a scheduler may
-            have stopped: they ended after fewer iterations than others, and not as a function does
-            that returns. One that reports ``done`` looks the same. Their last metric is their
-            score, so a value that fails by them might pass if trained to the end.
-        checkpoints: of the value, by seed, of the trials of this run; None where none were kept.
-        scores: the metric of every seed that is known of a value. A failing value may have been
-            stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.
+        stopped_early: in a Tuner of the user's own, value and seed of the trials that a scheduler
+            may have stopped: they ended after fewer iterations than others, and not because their
+            function returned. A trial that reports ``done`` looks the same. Their last metric is
+            their score, so a value that fails because of them might pass if trained to the end.
+        checkpoints: those of the value in this run, by seed; None where keeping was not asked for.
+        scores: every known metric, by value and seed. A failing value may have been stopped at the
+            seeds that sufficed to fail it: a mean over those is biased towards failing.
         decisions: every probe, why it was made and what it showed.
-        ahead: trainings of this run on idle slots, ahead of need, that no verdict took in the end.
+        ahead: trainings of this run on idle slots, ahead of need, that no verdict used in the end.
     """
 
     axis: str
@@ -118,7 +118,7 @@ class Threshold:
         return text
 
     def explain(self) -> str:
-        """A line for every value tried, in order: why it was, its verdict, and what showed it."""
+        """A line for every value tried, in order: why it was tried, its verdict, the evidence."""
         where = f"{name(self.setting)}, " if self.setting else ""
         lines = [
             f"{where}{self.axis} = {one.value} ({one.reason}): {one.verdict}, {one.evidence}"
@@ -151,8 +151,8 @@ class Thresholds(Sequence[Threshold]):
 
     Attributes:
         thresholds: one for each setting.
-        best: the one of least cost, then of better mean, then the first; None where none is found,
-            or where no cost was asked for.
+        best: the one with the least cost, then the better mean, then the first; None where none is
+            found, or where no cost was asked for.
     """
 
     thresholds: tuple[Threshold, ...]
@@ -183,7 +183,7 @@ class Thresholds(Sequence[Threshold]):
         return fits[0]
 
     def with_checkpoints(self, kept: Mapping[int, Mapping[int, Any]]) -> Thresholds:
-        """The same with the checkpoints of each, by their place in the grid."""
+        """These thresholds with the checkpoints of each, given by its place in the grid."""
         new = tuple(replace(one, checkpoints=kept.get(n, {})) for n, one in enumerate(self))
         return Thresholds(new, self.best and new[self.thresholds.index(self.best)])
 

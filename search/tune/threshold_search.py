@@ -1,4 +1,4 @@
-"""A searcher for anybody's ``ray.tune.Tuner``: the smallest value that is good enough."""
+"""A searcher for any ``ray.tune.Tuner``, which finds the smallest value that is good enough."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class ThresholdSearch(ProbeSearcher):
 
     Pass it as ``TuneConfig(search_alg=…, num_samples=-1)``; the search ends by itself. Each trial
     is one seed at one value: its config is the ``param_space`` with ``axis`` and ``seed_key`` set,
-    its score the last ``metric`` that it reports. It needs no scheduler. A trial that one stops
-    early is told as its last metric too, and listed in ``Threshold.stopped_early``. A trial in
-    error is not asked for again: ``FailureConfig(max_failures=…)`` says how often Tune tries.
+    its score the last ``metric`` that it reports. No scheduler is needed; a trial that one stops
+    early is scored by its last metric too, and listed in ``Threshold.stopped_early``. A trial in
+    error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune retries it.
 
-    ``threshold()`` has the answer. ``Tuner.restore`` goes on where the Tuner was stopped, with a
-    searcher of its own; ``restore_from_dir`` of the run's folder brings what that found here.
+    ``threshold()`` gives the answer. ``Tuner.restore`` continues a stopped Tuner with a searcher of
+    its own; ``restore_from_dir`` with the run's folder brings what that one found into this one.
 
     Args:
         axis: the setting's name in the config.
         values: increasing positive integers to choose from, such as ``range(1, 513)``.
         target: what the mean over the seeds must reach.
-        metric, mode: as of ``TuneConfig``, which passes its own on where ``param_space`` holds
-            anything; ``max`` if neither says.
-        bounds: smallest and largest metric there can be, None where there is none: with them
-            seeds are spared that could not change a verdict.
-        seeds: of each value's mean: 0, 1, ….
+        metric, mode: as in ``TuneConfig``, whose own are passed on if ``param_space`` is not empty;
+            ``max`` if neither says.
+        bounds: smallest and largest possible metric, None where there is none: they spare seeds
+            that could not change a verdict.
+        seeds: number of seeds in each value's mean: 0, 1, ….
         confirm_seeds: fresh seeds on which the threshold must pass too.
         over: lists of values by name; every combination is a setting with a threshold of its own.
         cost, keep_within: as for ``rgr_dist.find_thresholds``.
@@ -56,7 +56,7 @@ class ThresholdSearch(ProbeSearcher):
             value fails.
         seed_key: the seed's name in the config, such as ``random_state``.
         max_concurrent: trials that run at once; as many as the cluster has CPUs if not given.
-            ``TuneConfig(max_concurrent_trials=…)`` says the same.
+            ``TuneConfig(max_concurrent_trials=…)`` does the same.
 
     Raises:
         ValueError: bad arguments.
@@ -91,7 +91,7 @@ class ThresholdSearch(ProbeSearcher):
 
     @classmethod
     def of(cls, search: SettingSearch) -> Self:
-        """The searcher of a search that is there already."""
+        """A searcher for an existing search."""
         new = cls.__new__(cls)
         new._given = {}
         new._begin(search)
@@ -107,7 +107,7 @@ class ThresholdSearch(ProbeSearcher):
         self._last: dict[str, Any] = {}  # the metric by trial
         self._seen: dict[str, int] = {}  # iterations by trial
         self._reported: set[str] = set()
-        # Trials of the Tuner that this one goes on from, of which nothing was heard since.
+        # Trials of the Tuner that this one continues, from which nothing has been heard since.
         self._inherited: set[str] = set()
 
     # ----- What Tune calls
@@ -115,13 +115,13 @@ class ThresholdSearch(ProbeSearcher):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take the Tuner's metric and mode, and look at what else it was given.
+        """Take the Tuner's metric and mode, and check what else it was given.
 
-        Of a Tuner before this one the scores stand. What that one was training is asked for anew,
-        and so is what ended in error.
+        The scores of an earlier Tuner still count. What it was training, or what ended in error,
+        is asked for again.
 
         Raises:
-            ValueError: the metric or the mode is another than was given here; ``config`` sets what
+            ValueError: the metric or the mode differs from the one given here; ``config`` sets what
                 the search sets, or has a search space; ``num_samples`` is 1.
         """
         asked = self.search.question
@@ -136,7 +136,7 @@ class ThresholdSearch(ProbeSearcher):
             mine = self._given.get(key) or value
             if mine != value:
                 raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
-        if self._given:  # else Tuners of find_threshold share one search
+        if self._given:  # otherwise the Tuners of one find_threshold share one search
             known, question = self.search.state(), Question.checked(**asked.given | its)
             self._begin(SettingSearch(question, ScoreFile(None, {})))
             if question.described == asked.described:
@@ -157,18 +157,18 @@ class ThresholdSearch(ProbeSearcher):
         return super().suggest(trial_id)
 
     def _room(self) -> int:
-        """How many trials run at once, besides those that Tune may not know."""
+        """How many trials may run at once, plus those that Tune may not know of."""
         return super()._room() + len(self._inherited & self.probes.keys())
 
     def _ask(self) -> Probe | Signal:
         answer = super()._ask()
         if answer is Signal.WAIT and self.probes.keys() <= self._inherited:
-            # Tune may not know a trial that began as it was killed: an idle worker takes it.
+            # Tune may not know of a trial that began as it was killed: an idle worker takes it.
             return next(filter(self.portfolio.is_wanted, self.probes.values()), answer)
         return answer
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Remember the metric, if this result has it, and else what it has."""
+        """Remember the metric; if this result lacks it, remember which keys it has."""
         self._inherited.discard(trial_id)
         self._seen[trial_id] = result.get("training_iteration", 0)
         self._look(trial_id, result)
@@ -176,7 +176,7 @@ class ThresholdSearch(ProbeSearcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Take in the end of a trial; where a scheduler ends one that is paused, without result."""
+        """Take in the end of a trial, which has no result if a scheduler ends it while paused."""
         if result is None and not error and trial_id in self._last:
             result = {"done": True, "training_iteration": self._seen.pop(trial_id, 0)}
         super().on_trial_complete(trial_id, result, error)
@@ -197,9 +197,9 @@ class ThresholdSearch(ProbeSearcher):
                 f"metric: the trainable never reported {metric!r}; it reported {reported}"
             )
         iterations = result.get("training_iteration", 0)
-        # A function that ends by itself does so after its last report; Tune shows it twice.
+        # A function that returns does so after its last report, which Tune then shows twice.
         is_natural = iterations == self._seen.pop(trial_id, None)
-        # Without a Tuner of the user's nothing but the trial, or what it was given, can end it.
+        # Without a Tuner of the user's own, only the trial or the stop it was given can end it.
         self.search.note_end(probe, iterations, is_natural or not self._given)
         value: Any = self._last.pop(trial_id, NOTHING)
         try:
@@ -232,7 +232,7 @@ class ThresholdSearch(ProbeSearcher):
         """Go on from what was saved.
 
         Raises:
-            ValueError: it is of another search.
+            ValueError: it was saved by another search.
         """
         state, asked = json.loads(Path(checkpoint_path).read_text()), self.search.question
         its = {key: state[key] for key in ("metric", "mode") if self._given.get(key) is None}
@@ -247,7 +247,7 @@ class ThresholdSearch(ProbeSearcher):
         self._inherited = set(self.probes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What the search knows: a Tuner is saved with its searcher."""
+        """Everything, since a Tuner is saved together with its searcher."""
         return self.__dict__
 
     # ----- The answer
@@ -255,11 +255,11 @@ class ThresholdSearch(ProbeSearcher):
     def threshold(self) -> Threshold:
         """What has been found, with its certificate.
 
-        Where the Tuner ended first, it is ``open``, and a warning says so.
+        If the Tuner ended before the search, it is ``open``, and a warning says so.
 
         Raises:
             ValueError: the metric was never reported or is outside its bounds; or there are several
-                settings, whose ``thresholds()`` there are.
+                settings, for which ``thresholds()`` is meant.
         """
         found = self.thresholds()
         if len(found) > 1:

@@ -19,7 +19,7 @@ from rgr_dist.search.tune.threshold import Thresholds
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
 
 USERS = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "0", "TUNE_GLOBAL_CHECKPOINT_S": "auto"}
-"""With a run config of the user's, Tune logs and saves its state."""
+"""Environment for a run config of the user's own: Tune then logs and saves its state."""
 
 
 def run(
@@ -45,10 +45,10 @@ def run(
     searcher = ThresholdSearch.of(search)
     searcher.set_max_concurrency(slots or 1)
 
-    fitted: set[PlacementGroupFactory] = set()  # a node that is lost may come back
+    fitted: set[PlacementGroupFactory] = set()  # not checked again: a lost node may come back
 
     def beat(trials: Sequence[Any]) -> None:
-        if trials and not slots:  # each trial tells what it takes
+        if trials and not slots:  # each trial says which resources it takes
             searcher.set_max_concurrency(fits(trials[-1].placement_group_factory) or 1)
             for asked in {trial.placement_group_factory for trial in trials} - fitted:
                 if not fits(asked):
@@ -57,7 +57,7 @@ def run(
         search.portfolio.slots = searcher.slots()
         line.show(len(searcher.probes))
 
-    # A process may train another value if it is told to; a class has to say how it is reset.
+    # A process can go on to train another value; a class has to say how it is reset for that.
     reset = getattr(trainable, "reset_config", None)
     with connect(log_to_driver=True), environment(USERS if run_config else {}), line:
         results = run_trials(
@@ -75,7 +75,7 @@ def run(
 
 
 def _too_large(resources: PlacementGroupFactory) -> ValueError:
-    """Says which of the resources of a trial Ray lacks."""
+    """The error that says which of a trial's resources Ray lacks."""
     asked, there = resources.required_resources, ray.cluster_resources()
     name = next(name for name in asked if asked[name] > there.get(name, 0))
     return ValueError(
