@@ -1,10 +1,10 @@
-"""What runs at one step limit tell of the same runs at others.
+"""What runs at one step limit tell about the same runs at others.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
-of one at a larger. An engine tells how a run ends at every smaller limit on its way; one that
-converged or diverged is the same run at every larger limit too, and one that was given up might
-have passed there. No run is paid for twice. Not so where the learning rate looks ahead to the
-limit, as the cosine schedule does: there each limit has runs of its own.
+of the run at a larger one. An engine tells how a run ends at every smaller limit on its way. A run
+that converged or diverged is the same at every larger limit too; one that was given up might have
+passed there. So no run is paid for twice, except where the learning rate looks ahead to the limit,
+as in the cosine schedule: there each limit has runs of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def smaller_limits(study: Study, cell: Cell) -> list[int]:
 def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
     """The rows of a run that converged or diverged, at the larger limits of the study's cells.
 
-    A check at a limit that is no multiple of ``check_every`` is one that longer runs do not have:
-    what ended there says nothing of them.
+    If a limit is not a multiple of ``check_every``, longer runs have no check there, so a run that
+    ended at that check says nothing about them.
     """
     family = study.budgets.get(row["cell_id"], ())
     ended_early = row["stop_reason"] in ("converged", "diverged")
@@ -55,7 +55,7 @@ def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
 
 
 def missing_at_larger_limits(study: Study, runs: pd.DataFrame) -> list[Row]:
-    """Such rows of stored runs, without those that are stored."""
+    """The rows of ``at_larger_limits`` for all stored runs, without those that are stored too."""
     if not study.has_budgets:
         return []
     known = set(runs.loc[runs["stop_reason"] != "failed", "run_id"])
@@ -69,7 +69,7 @@ def missing_at_larger_limits(study: Study, runs: pd.DataFrame) -> list[Row]:
 
 
 def records(runs: pd.DataFrame) -> list[Row]:
-    """Rows as a store takes them: None where a value is missing, plain numbers else."""
+    """Rows as a store takes them: None where a value is missing, plain numbers elsewhere."""
     objects = runs.astype(object)
     rows = objects.where(objects.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
@@ -79,8 +79,8 @@ class AtLimit(NamedTuple):
     """What is known of a threshold's total width, such as D_K, at one step limit.
 
     Attributes:
-        total: it; None unless found, and while the search is open.
-        at_least: the least that it can be, where the search ended without it.
+        total: the width; None unless found, and while the search is open.
+        at_least: the least that the width can be, if the search ended without finding it.
     """
 
     total: float | None
@@ -88,7 +88,7 @@ class AtLimit(NamedTuple):
 
     @classmethod
     def of(cls, status: str, total: float | None, low: float | None) -> AtLimit:
-        """That of a row of thresholds."""
+        """From the columns of a row of the thresholds table."""
         total = None if status == "open" else total
         return cls(total, low if status in ("censored", "pruned") else None)
 
@@ -96,15 +96,16 @@ class AtLimit(NamedTuple):
 def limited_by(
     total: float | None, at_each: Sequence[AtLimit]
 ) -> Literal["budget", "unknown"] | None:
-    """Whether longer training is seen to lower a threshold; what else limits it, it cannot tell.
+    """Whether longer training is seen to lower a threshold; other limits cannot be told from this.
 
     Args:
         total: the threshold's total width, such as D_K; None if there is no threshold.
         at_each: what is known of it at every step limit, increasing.
 
     Returns:
-        budget if the largest limit has a lower threshold, or the last two still differ; unknown
-        if those two have the same; None where there is one limit, or one of them is not known.
+        budget if the largest limit has a lower threshold, or the last two still differ; unknown if
+        those two agree; None if there is no threshold or a single limit, or if one of the last two
+        is not known.
     """
     if len(at_each) < 2 or total is None:
         return None
@@ -119,6 +120,6 @@ def limited_by(
 
 
 def trained_steps(runs: pd.DataFrame) -> pd.Series[Any]:
-    """Steps that each row was trained for itself: none where it was read off another run."""
+    """Steps that were trained for each row itself: 0 where it was read off another run."""
     own = runs["trained_to"].isna() | (runs["trained_to"] == runs["max_steps"])
     return runs["steps"].where(own, 0)

@@ -27,11 +27,11 @@ from rgr_dist.study.study import Study
 PAPER_SPREAD = 1.5
 """How far the paper's constants may well be off, as a factor."""
 FACTS_SHARE, FACTS_SPREAD = 0.25, 2.0
-"""Of facts there is no published law: the search starts at this share of d_model."""
+"""For facts there is no published law: the search starts at this share of d_model."""
 LEAST_SOLVED = 3
-"""Solved cells below which the paper's constants are the better guide."""
+"""With fewer solved cells than this, the paper's constants are the better guide."""
 LEAST_RANGE = 2.0
-"""Factor between the smallest and the largest x that a power law is fitted to."""
+"""Smallest factor between the largest and the smallest x for which a power law is fitted."""
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
 
@@ -57,14 +57,14 @@ class Expectation:
 
 
 def width_scale(cell: Cell) -> float:
-    """What the searched total width of a cell is expected to be about: D_K, or D_V of facts."""
+    """Roughly what to expect of a cell's searched total width: D_K, or D_V of facts."""
     if cell.database is not None:
         return max(1.0, FACTS_SHARE * cell.d_model)
     return capacity_scale(cell.m, cell.d_model, cell.n_edges)
 
 
 def papers_expectation(cell: Cell) -> Expectation:
-    """What the paper's fits say of a cell; of facts there are none, so a guess of ours."""
+    """What the paper's fits say of a cell; for facts, which have none, a guess of ours."""
     if cell.database is not None:
         return Expectation(width_scale(cell), 8.0, FACTS_SPREAD, "a share of d_model")
     law = LAWS["D_K"] if cell.graph.degree == 1 else DENSE_LAW
@@ -89,7 +89,7 @@ def expectations(study: Study, store: Store) -> dict[str, Expectation]:
 
 
 def record(study: Study, store: Store, expected: dict[str, Expectation]) -> None:
-    """Keep the study as resolved, and the expectations, those of cells taken out of it too.
+    """Store the study as resolved and all expectations, also those of cells since taken out.
 
     Raises:
         StoreError: they could not be stored.
@@ -126,7 +126,7 @@ def _solved(store: Store) -> pd.DataFrame:
 
 
 def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
-    """The law fitted to the solved cells of the same model and graph family."""
+    """What a law fitted to solved cells of the same model and graph family says of a cell."""
     own = solved[(solved["model"] == cell.model_name) & (solved["graph"] == cell.graph.family)]
     own = own[own["cell_id"] != cell.cell_id]
     fallback = papers_expectation(cell)
@@ -164,7 +164,7 @@ def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, f
 
 
 def fit_power(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | None:
-    """Exponent and log factor of y = factor * x ** exponent, least squares of the logarithms.
+    """Exponent and log factor of y = factor * x ** exponent, by least squares on the logarithms.
 
     Returns:
         None where fewer than three points, or too narrow a range of x, leave the exponent open.

@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 
 def _within(cell: Cell) -> dict[str, str]:
-    """The step limit that every verdict holds for; a construction is not trained."""
+    """The step limit that every verdict holds for; none for constructions: they are not trained."""
     if cell.record.algorithm is not None:
         return {}
     limit = f"{cell.training.max_steps:,} training steps"
@@ -35,16 +35,16 @@ def _within(cell: Cell) -> dict[str, str]:
 def explain_cell(
     study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
-    """The probes of a cell's search in order, what ended each setting's, and the totals.
+    """The probes of a cell's search in order, what ended that of each setting, and the totals.
 
     ``stored_before`` counts the seeds of a probe whose runs had ended before the search had
     seen enough to ask for it: an earlier study or session left them, or a slot took them
     ahead of need. Rows say when a run ended, not for which study it was trained. ``unused_runs``
-    are stored and no decision has needed them: an idle worker trained them ahead, another study
+    are stored runs that no decision has needed: an idle worker trained them ahead, another study
     did, or they were read off a run at another step limit.
 
     Args:
-        heads: list and count these alone; the whole search is replayed all the same.
+        heads: list and count these alone; the whole search is replayed anyway.
     """
     search = stored_search(study, store)
     state = search.portfolio.state(cell.cell_id)
@@ -81,7 +81,7 @@ def explain_cell(
 
 
 def _changed_file(study: Study, cell: Cell, store: Store) -> str | None:
-    """Whether runs of the study as it was last run are of its layer's file as it was before."""
+    """A message if stored runs of the study used its layer's file as it was before; or None."""
     table = store.read_study_table(study.name, "thresholds") if cell.layer else None
     if cell.layer is None or table is None:
         return None
@@ -103,7 +103,7 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     constants, its first probes differ.
 
     Args:
-        source, overrides: the study as the command line had it.
+        source, overrides: the study as the command line gave it.
     """
     study = load_study(source, overrides)
     item = study.written_sizes(cell)
@@ -123,7 +123,7 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
         except StudyError:
             continue
     engines = store.runs([cell.cell_id])["engine"].unique()
-    names = {str(engine).partition(",")[0] for engine in engines}  # less its precision
+    names = {str(engine).partition(",")[0] for engine in engines}  # without its precision
     is_made = cell.record.task == "construction"  # which no --engine names
     engine = ["--engine", *names] if len(names) == 1 and not is_made else []
     settings = [word for setting in chosen for word in ("--set", setting)]
@@ -131,7 +131,7 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
 
 
 def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFrame:
-    """A cell's runs by the arm and the value of their probe, and their seed."""
+    """A cell's runs, indexed by the arm and the value of their probe, and their seed."""
     key = [sizes.arm, sizes.value, "seed"]
     own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
     own = own.assign(steps=trained_steps(own))
@@ -139,7 +139,7 @@ def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFram
 
 
 def _unused(state: CellState, stored: pd.DataFrame, heads: Sequence[int]) -> int:
-    """How many stored runs of some head counts, or of all, no decision rests on."""
+    """The number of stored runs, of some head counts or of all, that no decision rests on."""
     used = {
         (one.arm, one.value, seed)
         for one in state.decisions
@@ -154,7 +154,7 @@ def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> R
     known_until: pd.Timestamp | None = None
     rows: Rows = []
     for step, decision in enumerate(state.decisions):
-        # The seeds behind a decision are in a row: its waves go in that order.
+        # The seeds behind a decision are consecutive, since its waves take them in order.
         probe = (decision.arm, decision.value)
         seeds = range(decision.first_seed, decision.first_seed + decision.n_seeds)
         new = [run for seed in seeds if (run := (*probe, seed)) not in counted]

@@ -1,4 +1,4 @@
-"""What training costs: a step, and what a study still needs if thresholds are as expected."""
+"""What a training step costs, and what a study still needs if thresholds are as expected."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ LAYER_FILE_COST = 20
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 PROJECTIONS = 100
-"""Projections that alternating ones usually take where they pass."""
+"""Alternating projections that a run usually takes where it passes."""
 EVALUATIONS = 1000
-"""Times that scores of all pairs and their gradient are usually taken to decide one head."""
+"""Evaluations of all pairs' scores and their gradient that it usually takes to decide one head."""
 
 
 def step_cost(cell: Cell, width: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
-    Of the transformer, all but the attention's own; its output has no gradient for the weights.
-    A construction scores all pairs in each of its steps; ``one-head`` has one, which looks for
-    weights and for a proof. Of facts, the logits of every asked pair. Those of a layer's file
-    count as many times as they take longer.
+    For the transformer, everything except attention itself; its output layer has no weight
+    gradient. A construction scores all pairs in each of its steps; ``one-head`` has one step, which
+    looks for weights and for a proof. For facts, the logits of every asked pair. Multiply-adds in a
+    layer's file are slower and count ``LAYER_FILE_COST`` times.
 
     Args:
         width: total over the heads of the searched width: D_K, or D_V of facts.
@@ -70,8 +70,8 @@ class Forecast:
     Attributes:
         probes, runs, steps: how many of each.
         work: multiply-adds of those steps.
-        at_least: more may follow, by what the seeds of intervals or retests show. A grid, which
-            trains every seed anyhow, is as good as counted.
+        at_least: whether more may follow, depending on what the seeds of intervals or retests show.
+            A grid trains every seed anyway, so little can follow.
     """
 
     probes: int = 0
@@ -97,12 +97,12 @@ Played = dict[str, tuple[CellState, Forecast, CellState]]
 def forecast(study: Study, portfolio: Portfolio, played: Played | None = None) -> list[Forecast]:
     """What each cell of a study still needs, in the study's order.
 
-    Plays the searches to their ends, supposing expected verdicts for missing probes, in the order
-    in which they follow each other.
+    Plays each search to its end, after those that it follows, and assumes the expected verdict for
+    every missing probe.
 
     Args:
-        played: what an earlier call found, and where this one leaves it. A search that has not
-            changed is not played again, nor one that waits.
+        played: what an earlier call found; this call updates it. A search that has not changed, or
+            that still waits, is not played again.
     """
     played = {} if played is None else played
     cells = {cell.cell_id: cell for cell in study.cells}
@@ -127,7 +127,7 @@ def _forecast_cell(
     assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
     longer = None if cell.training.path_depends_on_limit else state.longer
-    brought = longer.used if longer else {}  # whose runs tell of this limit too
+    brought = longer.used if longer else {}  # its runs tell of this limit too
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
@@ -136,7 +136,7 @@ def _forecast_cell(
             assumed[need.key, need.want] = "pass" if passes else "fail"
         state = _look_ahead(state, assumed, guides)
         if not all(need.ends_early for need in needs):
-            # Which seeds are wanted next depends on their scores: those of this step alone count.
+            # Which seeds are wanted next depends on these scores, so nothing further is counted.
             state.needs = ()
             return total + Forecast(at_least=not state.plan.every_value), state
     return total, state
@@ -161,13 +161,13 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
 
 
 LIMIT_TIMES = 10.0
-"""A worker counts as hung after so many times the time that its probe takes at most."""
+"""A worker counts as hung after this many times the longest time that its probe may take."""
 UNMEASURED_TIMES = 100.0
-"""So much slower than the guess is the slowest engine, while no run shows the pace."""
+"""How many times slower than the guess the slowest engine is; used while no run shows the pace."""
 
 
 def most_work(cell: Cell, width: float, runs: int) -> float:
-    """Multiply-adds of so many runs that all go on to their limit."""
+    """Multiply-adds of this many runs if all go on to their limit."""
     return runs * _most_steps(cell) * step_cost(cell, width)
 
 
@@ -179,7 +179,7 @@ def _most_steps(cell: Cell) -> int:
 
 
 def limit_seconds(work: float, seconds_per_work: float | None) -> float:
-    """Seconds after which a worker that has so much to do counts as hung.
+    """Seconds after which a worker with this much to do counts as hung.
 
     Args:
         work: multiply-adds, at most.

@@ -36,9 +36,9 @@ Rows = list[dict[str, Any]]
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per cell with where its search stands and what it still needs; and the totals.
 
-    Runs, steps and times suppose that every threshold lies where the paper's law expects it: fewer
-    are left where nothing passes. Where the seeds beside a threshold decide how many more are
-    wanted, ``at_least`` is true: these can double or triple them.
+    Runs, steps and times assume that every threshold lies where the law expects it: fewer are left
+    where nothing passes. ``at_least`` is true if the seeds next to a threshold decide how many more
+    are wanted: these can double or triple what is left.
 
     Raises:
         UserError: a run that is left would not fit in the memory of this machine.
@@ -47,7 +47,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     runs, portfolio = search.runs, search.portfolio
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
-    stored.subtract(row["cell_id"] for row in search.implied)  # which nobody has stored yet
+    stored.subtract(row["cell_id"] for row in search.implied)  # which are not stored yet
     rows, total, sizes = [], Forecast(), study.search.sizes
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
@@ -148,7 +148,7 @@ WHOLE = ("d_vo", "D_V", "rank_logits", "rank_argmax", *OF_LAYERS)
 
 
 def run_keys(study: Study) -> tuple[str, ...]:
-    """The columns that are listed of a study's runs."""
+    """The columns that are listed for a study's runs."""
     if study.search.axis == "d_vo":
         return RUN_KEYS_OF_FACTS
     own = any(cell.layer is not None for cell in study.cells)
@@ -161,10 +161,10 @@ def run_rows(
     cell: Cell | None = None,
     heads: Sequence[int] = (),
 ) -> tuple[Rows, bool]:
-    """The study's own stored runs, and whether there is any.
+    """The study's own stored runs, and whether it has any at all.
 
     Args:
-        cell, heads: these alone.
+        cell, heads: list the runs of these alone.
     """
     runs = stored_runs(study, store)
     known = not runs.empty
@@ -194,7 +194,7 @@ def failures(runs: pd.DataFrame, most: int = 3) -> list[str]:
 
 
 def divergence(runs: pd.DataFrame) -> str | None:
-    """That runs diverged, each of which counts as the worst score there is; None if none did."""
+    """A sentence on how many runs diverged and count as the worst score; None if none did."""
     diverged = int((runs["stop_reason"] == "diverged").sum())
     if not diverged:
         return None
@@ -210,7 +210,7 @@ def reason(error: str) -> str:
 
 
 def sizes_of(study: Study, cell: Cell) -> dict[str, Any]:
-    """What tells a cell from the study's others: its sizes, and its name where they do not."""
+    """What tells a cell from the study's others: its sizes, and its name if they do not suffice."""
     if cell.database is not None:
         return {"cell": study.name_of(cell), "facts": cell.m, "d_model": cell.d_model}
     sizes = {"m": cell.m, "d_model": cell.d_model, "degree": cell.graph.degree}

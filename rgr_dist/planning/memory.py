@@ -1,8 +1,8 @@
 """The memory that a run takes, by its sizes, and whether a machine has it.
 
-Counted are arrays that grow with the cell: embeddings, the graph, contexts, parameters with their
-optimiser, and what the engines hold as they score. What a worker takes however small its run is
-(Python and its libraries) is left out.
+Only arrays that grow with the cell are counted: embeddings, the graph, contexts, parameters with
+their optimiser, and what the engines hold as they score. What every worker takes, however small its
+run (Python and its libraries), is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where Linux tells what a container may take."""
+"""Files in which Linux says how much memory a container may take."""
 D_FF = 16
 """Width of the transformer's hidden layer."""
 AT_ONCE = 16
@@ -42,7 +42,7 @@ def check_memory(study: Study, cells: Iterable[Cell], available: float | None, w
     """Make sure that one run of each cell fits in memory, at the width where it is first expected.
 
     Args:
-        available: bytes; None if nobody knows, which passes.
+        available: bytes; None if unknown, which passes.
         where: whose memory, in words.
 
     Raises:
@@ -60,7 +60,7 @@ def check_memory(study: Study, cells: Iterable[Cell], available: float | None, w
 
 
 def run_memory(cell: Cell, D_K: float) -> float:
-    """Bytes at the peak of one run of a cell whose layer has this total key width; D_V of facts."""
+    """Peak bytes of one run of a cell whose layer has this total key width, or for facts, D_V."""
     if cell.record.task == "matching":
         return _matching(cell, D_K)
     if cell.database is not None:
@@ -75,7 +75,7 @@ def run_memory(cell: Cell, D_K: float) -> float:
     task = DOUBLE * m * d + SINGLE * m * d  # as drawn, and as the engine takes it
     if cell.record.loss == "messages":
         task += (DOUBLE + SINGLE) * m * d
-    # As drawn, twice, and half of the weights, gradient and moments, for which the draws make room.
+    # As drawn, twice, and half of weights, gradient and moments: the rest takes the draws' place.
     layer = 2 * d * D_K * (2 * DOUBLE + 2 * SINGLE)
     contexts = cell.training.validation_contexts, cell.training.test_contexts
     scorers = sum(_scorer(cell, D_K, count) for count in contexts)
@@ -94,7 +94,7 @@ def machine_memory() -> float | None:
 
 
 def _first_width(cell: Cell, study: Study) -> float:
-    """Total key width of the first probe, roughly; where all is trained, the most."""
+    """Total key width of the first probe, roughly; where every width is trained, the largest."""
     search = study.search
     if search.mode == "widest":
         return max(search.sizes.width(int(arm), cell.d_model) for arm in search.arms)
@@ -107,7 +107,7 @@ def _first_width(cell: Cell, study: Study) -> float:
 
 
 def _graph(cell: Cell) -> float:
-    """Bytes of a graph as it is drawn: sorting what orders a permutation, or a matrix of pairs."""
+    """Bytes for drawing a graph: to sort a permutation's random keys, or for a matrix of pairs."""
     if cell.graph.family == "regular":
         return 2 * cell.m**2
     return 5 * DOUBLE * cell.m + 3 * SINGLE * cell.n_edges

@@ -33,7 +33,7 @@ from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 
 MOST_HEADS = 10_000
-"""Heads that a cell's search lists where every one is asked for."""
+"""The most head counts that a cell's search may have when all are asked for."""
 
 
 def plan_cell(
@@ -44,9 +44,9 @@ def plan_cell(
 ) -> CellPlan:
     """How a cell is searched: the widths of every setting, first guesses, kept margin.
 
-    Of several budgets the smallest is searched first, for little; its thresholds show where to
-    begin at the largest. The others follow in falling order, since the runs of a larger budget
-    bring theirs along.
+    Of several budgets the smallest is searched first, since it is cheap; its thresholds show where
+    to begin at the largest. The others follow in falling order, since runs at a larger budget also
+    tell how those at smaller ones end.
 
     Args:
         budgets: the cell at each of its step limits, increasing.
@@ -67,7 +67,7 @@ def plan_cell(
         guess_arm=guess.h,
         cost=None if search.sizes.arm == "h" else search.sizes.width,  # None: arm × value
         spread=guess.spread,
-        keep_within=search.keep_within if search.mode == "threshold" else None,  # else measured
+        keep_within=search.keep_within if search.mode == "threshold" else None,  # else measure all
         intervals=search.intervals,
         every_value=grid,
         every_arm=search.arms == "all",
@@ -80,9 +80,9 @@ def plan_cell(
 
 
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
-    """The widths to search of each setting.
+    """The widths to search for each setting.
 
-    Alternating projections give heads wider than d_model nothing but zeros, so none is tried. One
+    Alternating projections only add zeros to heads wider than d_model, so none is tried. One
     head is decided at d_model, which stands for every width.
     """
     if cell.record.algorithm == "one-head":
@@ -132,7 +132,7 @@ class StoredSearch:
 
     Attributes:
         runs: the study's own stored runs, and what they tell at larger step limits.
-        implied: those of them that are not stored.
+        implied: the rows of ``runs`` that are not stored.
         expected: where each cell's search starts, by cell_id.
         portfolio: the search, told every run.
     """
@@ -147,7 +147,7 @@ def stored_search(study: Study, store: Store, retry_failed: bool = False) -> Sto
     """The search of a study, rebuilt from the store.
 
     Args:
-        retry_failed: ask for probes again of which a run failed.
+        retry_failed: ask again for probes of which a run failed.
 
     Raises:
         StoreError: the store cannot be read.
@@ -165,8 +165,8 @@ def stored_search(study: Study, store: Store, retry_failed: bool = False) -> Sto
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
     """The stored runs that are a study's own: of its cells, its settings and their widths.
 
-    Studies that share a store and a cell may differ in these, even in a size that no setting of
-    either changes. Seeds that only another study asks for are among them.
+    Studies that share a store and a cell may differ in settings and widths, even in a size that is
+    fixed in each of them. Runs on seeds that only another study asks for are included.
 
     Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
     So are the columns of facts in a study of relations.
@@ -197,7 +197,7 @@ def open_portfolio(
 
     Args:
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
-        retry_failed: ask for probes again of which a run failed.
+        retry_failed: ask again for probes of which a run failed.
     """
     by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
     plans = [
@@ -242,9 +242,9 @@ def _expected_cost(cell: Cell) -> float:
 
 
 class Feed:
-    """Between a study's runs and its search: which runs a probe is, and which probe a run tells.
+    """Connects a study's runs to its search: turns probes into runs, and tells the search of runs.
 
-    A run that diverged did not recover the graph and has the worst score there is.
+    A run that diverged did not recover the graph and gets the worst possible score.
 
     Attributes:
         cells: the study's, by their cell_id.
@@ -295,7 +295,7 @@ class Feed:
 
 
 def shown_arms(state: CellState) -> list[int]:
-    """The settings to report: those listed; of all heads, those that were or are to be tried."""
+    """The settings to report: those listed; if all heads are, those tried or to be tried next."""
     if not state.plan.every_arm:
         return list(state.plan.axes)
     wanted = {need.key.arm for need in state.needs} | set(state.tried)
@@ -303,7 +303,7 @@ def shown_arms(state: CellState) -> list[int]:
 
 
 def check_heads(cell: Cell, state: CellState, heads: Sequence[int]) -> None:
-    """Make sure that a cell's search has these head counts, where it has all of them up to one.
+    """Make sure that a cell's search has these head counts, if it has all of them up to a limit.
 
     Raises:
         StudyError: it lacks one.

@@ -1,4 +1,4 @@
-"""Keeps the report of one question from being overwritten by another's of the same name."""
+"""Keeps a study's report from being overwritten by that of another question of the same name."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 
 PYTHON = "Python"
-"""The source of a study that was written there, not read: no file says which study it goes on."""
+"""The source of a study that was written in Python: no file says which study it continues."""
 
 
 def check_same_question(study: Study, store: Store, source: str, is_changed: bool) -> None:
     """Make sure that what the store holds under the study's name asks what the study asks.
 
-    A file may be edited, and go on; so may a copy of it that only adds cells, or a study in Python
-    that does.
+    A file may be edited and its study goes on. A copy of the file, or a study in Python, may go on
+    with that study if it only adds cells.
 
     Args:
         source: where the study was read: a file, or the name of a shipped study; empty if nowhere.
         is_changed: whether ``--set`` changed it.
 
     Raises:
-        StudyError: ``--set`` asks for other cells or another search; or another file, which is
-            still there, a shipped study or one in Python asks for cells that this one has not, or
-            for another search.
+        StudyError: ``--set`` asks for other cells or another search; or the stored study is from
+            another file that is still there, a shipped study or Python, and has cells that this
+            study lacks, or another search.
     """
     stored = _stored(study, store)
     if stored is None:
@@ -53,7 +53,7 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
 
 
 def keep_source(study: Study, store: Store, source: str) -> None:
-    """Keep where a study was read, for ``check_same_question``.
+    """Store where a study was read from, for ``check_same_question``.
 
     Raises:
         StoreError: it could not be stored.

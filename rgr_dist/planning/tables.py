@@ -31,7 +31,7 @@ def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
 
 
 def _at_limit(sizes: SizeAxis, result: ArmResult) -> AtLimit:
-    """What a step limit tells of a threshold: more than where it fails, if it is not found."""
+    """What is known of a threshold at a step limit: if not found, it is above the largest fail."""
     failed = result.failed
     least = None if failed is None else sizes.width(result.arm, failed.value) + 1
     return AtLimit.of(result.status, result.cost, least)
@@ -108,7 +108,7 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
 def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
     """The probes that the study's search asks for, run or not, by the sizes of their layers.
 
-    Of each it uses the first ``n_seeds``; other studies may have stored more, and other probes.
+    The search uses the first ``n_seeds`` of each; other studies may have stored more, and others.
 
     Returns:
         ``cell_id, n_seeds`` and the sizes: ``h, d_k``, and ``d_vo`` where that is searched.
