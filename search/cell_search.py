@@ -132,7 +132,7 @@ def _search(state: CellState) -> Steps:
 
 
 def _follow_fails(state: CellState, order: list[int]) -> Steps:
-    """Probe the limit of each arm that fails up to it with more steps; those runs cover it too."""
+    """Probe the limit of arms that fail up to it with more steps; those runs brought evidence."""
     for arm in order:
         if state.longer is not None and state.longer.brackets[arm].is_exhausted:
             why = f"fails at {state.longer.plan.budget.name}"

@@ -198,7 +198,7 @@ class CellState:
         return next(larger, None) if self.plan.every_arm else None
 
     def test_of(self, key: ProbeKey, want: Want = "verdict") -> SeedTest:
-        """The test of a probe: over more seeds if it was retested, over those that are wanted."""
+        """The test of a probe over the seeds that are wanted, and over more if it was retested."""
         extra = want == "extra seeds" or key in self.retested
         test = self.test.with_extra if extra else self.test
         if want == "look":

@@ -64,7 +64,7 @@ class Portfolio:
         return {**self.__dict__, "_guesses": {}}
 
     def tell(self, cell: str, arm: int, value: int, seed: int, score: float) -> None:
-        """Take in the score of one run; a second score of the same run, even another, is ignored.
+        """Take in the score of one run; later scores of that run, even other ones, are ignored.
 
         Raises:
             ValueError: the score is not a number, or outside its bounds.
