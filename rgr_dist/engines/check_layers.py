@@ -1,7 +1,7 @@
-"""Makes sure that the layers of a study's files can be trained, before anything is.
+"""Checks that the layers that a study takes from files can be trained, before any training.
 
-Each is tried at every d_model and length of contexts of the study, at every head count of the
-search and at three widths.
+Each is tried at every d_model and context length of the study, at every head count of the search
+and at three widths.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.study import Study
 
 WIDTHS = 1, 3
-"""Values of d_k at which a layer is tried, beside the widest."""
+"""Values of d_k at which a layer is tried, in addition to the widest."""
 WIDEST = 512
-"""The largest total width that is tried, of heads no wider than d_model."""
+"""The largest total width of the widest heads tried, which are no wider than d_model."""
 EVERY_HEAD = 1, 2, 3
-"""Head counts that are tried where the search takes all."""
+"""Head counts that are tried if the search takes all of them."""
 CONTEXTS = 3
-"""Contexts that are scored together, as a check of training does."""
+"""Contexts that are scored together, as a check during training does."""
 ROUNDING = 1e-4
-"""By how much scores of one context may differ beside others."""
+"""How much the scores of a context may differ when it is scored together with others."""
 TAKEN = "tau", "embedding", "graph", "train", "validation", "test"
-"""Names that no parameter may have: of ours, or of what is drawn for a problem, by its name too."""
+"""Names that no parameter may have: ours, and those by which a problem's own data is drawn."""
 LONGEST = 120
-"""Characters shown of what a file raises."""
+"""Characters shown of an error that a file raises."""
 
 
 class LayerError(UserError, ValueError):
@@ -44,10 +44,10 @@ class LayerError(UserError, ValueError):
 
 
 def check_layers(study: Study) -> None:
-    """Try every layer of a study that is a file's.
+    """Try every layer of a study that comes from a file.
 
     Raises:
-        LayerError: naming the layer, the sizes and what is wrong, in one line.
+        LayerError: in one line, it names the layer, the sizes and what is wrong.
     """
     sizes = {
         (cell.layer, cell.d_model, cell.context.length): cell
@@ -67,7 +67,7 @@ def check_layers(study: Study) -> None:
 
 @contextmanager
 def _within(place: str) -> Iterator[None]:
-    """Say in one line what a layer does wrong, or raises."""
+    """Turn what a layer does wrong, or raises, into a one-line ``LayerError`` that names it."""
     try:
         yield
     except LayerError as error:
@@ -128,7 +128,7 @@ def _check_shapes(layer: AttentionLayer) -> None:
 def _scores(
     layer: AttentionLayer, X: Tensor, p: Mapping[str, Tensor], wanted: tuple[int, ...]
 ) -> Tensor:
-    """Scores of contexts, if they may be scores."""
+    """Scores of contexts, after checking their type, shape and dtype, and that they are finite."""
     S: Any = layer.scores(X, p)
     if not isinstance(S, Tensor):
         raise LayerError(f"scores are of type {type(S).__name__}, not a tensor")
@@ -152,7 +152,7 @@ def _check_gradients(
     y: Tensor,
     p: Mapping[str, Tensor],
 ) -> None:
-    """Make sure that the loss reaches every parameter, by autograd and as the lanes take it.
+    """Check that the loss gives every parameter a gradient, by autograd and as the lanes do it.
 
     Args:
         again: the layer from another run of its file.

@@ -20,7 +20,7 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
     """Make sure that an engine of this name exists and trains these models on this hardware.
 
     Raises:
-        EngineError: it does not.
+        EngineError: there is none, or it does not.
     """
     if name not in ("auto", *ENGINES):
         raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
@@ -36,13 +36,13 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
 
 
 def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> Engine:
-    """The engine of a name; ``auto`` takes the fastest for the device and the model.
+    """The engine of this name; ``auto`` takes the fastest for the device and the model.
 
-    It has one thread, whatever the environment says: processes share the cores.
+    It runs on one thread, whatever the environment says, because processes share the cores.
 
     Args:
         device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
-        model: what it is to train.
+        model: the model that it will train.
 
     Raises:
         EngineError: no engine has that name, or it does not train the model.
@@ -52,7 +52,7 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
     if name == "auto":
         on_gpu = device != "cpu" and "lanes" in record.engines
         name = "lanes" if on_gpu else record.engines[0]
-    # Each is imported only when it is made: torch takes long.
+    # An engine is imported only when it is made, because importing torch is slow.
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine
 

@@ -1,7 +1,7 @@
-"""Weights that are made, not trained: a construction behind the interface of an engine.
+"""Weights that are constructed, not trained, behind the interface of an engine.
 
-So the search finds the smallest passing d_k of a construction as it does of a trained layer, on the
-same graphs and embeddings, seed by seed.
+The search can thus find the smallest passing d_k of a construction as it does for a trained layer,
+on the same graphs and embeddings, seed by seed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class ConstructionEngine(Engine):
 
     ``score`` is micro-F1 over all m² pairs, a stricter test than the sampled contexts of a trained
     run; 1 is exact recovery. ``val_score`` is micro-F1 on the sampled test contexts, by the code
-    that scores trained weights. A softmax layer (Algorithm 2) has the latter for both.
-    ``steps`` counts projections, 1 for a closed form. Where one head is decided, a run that
+    that scores trained weights. For a softmax layer (Algorithm 2), both are the latter.
+    ``steps`` counts projections; it is 1 for a closed form. Where one head is decided, a run that
     converged with a score below 1 has proved that no weights of one head are right on every pair;
-    ``max_steps``: neither weights nor a proof were found.
+    ``max_steps`` means that neither weights nor a proof was found.
     """
 
     name = "construction"
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Make and score every run's weights: the same at every budget, as none are trained."""
+        """Make and score each run's weights; untrained, they are the same at every budget."""
         return [[_outcome(run)] * (len(budgets) + 1) for run in runs]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:

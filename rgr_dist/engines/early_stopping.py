@@ -1,7 +1,7 @@
 """When a run stops: it has converged (App. A.1, Sec. 7.2), or has no prospect of passing.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
-of one at a larger. ``Checks`` says what a training at the larger limit shows of both.
+of one at a larger limit. ``Checks`` says what training at the larger limit shows about both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rgr_dist.engines.api import StopReason
 from rgr_dist.study.cell import Cell
 
 FEWEST_CHECKS, FEWEST_STEPS = 10, 0.1
-"""Checks of a run, and share of its step limit, before it may be given up."""
+"""The fewest checks, and share of its step limit, after which a run may be given up."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class EarlyStop:
     A micro-F1 stops a run once ``patience`` checks in a row were above ``stop_score``. An error
     (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
     on the best one before them by more than ``tolerance`` times that best. A layer of facts stops
-    once every asked triple is right; the transformer never does.
+    once every asked triple is right; the transformer never stops early.
     """
 
     cell: Cell
@@ -36,14 +36,14 @@ class EarlyStop:
 
     @property
     def above(self) -> float | None:
-        """A check may skip a score that is certainly not above this; None: it must give it."""
+        """A check need not compute a score that is certainly not above this; if None, it must."""
         training = self.cell.training
         may_be_given_up = training.give_up_below is not None and not self.is_promising
         needs_score = self.cell.record.minimised or may_be_given_up
         return None if needs_score else training.stop_score
 
     def after(self, val_score: float | None) -> bool:
-        """Whether to stop after this check; None is a score that is not above ``above``."""
+        """Whether to stop after this check; a score of None is one that is not above ``above``."""
         training, record = self.cell.training, self.cell.record
         if not record.stops_early:
             return False
@@ -63,11 +63,11 @@ class EarlyStop:
         return self.in_a_row == training.patience
 
     def is_hopeless(self, limit: int) -> bool:
-        """Whether the score would stay below ``give_up_below``, where it was, up to a step limit.
+        """Whether the score, always below ``give_up_below``, would stay there up to a step limit.
 
-        It assumes that the score keeps rising as it did from the second quarter of the checks to
-        the last. Most curves flatten, so this overestimates. Not in the paper. What is hopeless at
-        one limit is so at every smaller one.
+        This assumes that the score keeps rising as it did from the second quarter of the checks to
+        the last. Most curves flatten, so it overestimates. Not in the paper. A run that is hopeless
+        at one limit is hopeless at every smaller one.
         """
         training, checks = self.cell.training, len(self.scores)
         if training.give_up_below is None or self.is_promising:
@@ -84,11 +84,11 @@ class EarlyStop:
 class Checks:
     """The checks of one training on its way through several step limits.
 
-    A run is checked every ``check_every`` steps and at its limit. The check at a limit that is no
-    multiple of that interval is one that a longer run does not have, and leaves no trace in it.
+    A run is checked every ``check_every`` steps and at its limit. If a limit is not a multiple of
+    that interval, a longer run has no check there, so this check leaves no trace in it.
 
     Args:
-        cell: of the run; its limit is the last.
+        cell: the run's cell, whose step limit is the last of the limits.
         budgets: the smaller limits, increasing.
     """
 
@@ -98,26 +98,26 @@ class Checks:
         self.stop = EarlyStop(cell)
 
     def steps_to_next(self, steps: int) -> int:
-        """From so many steps to the next check."""
+        """How many steps remain, after ``steps`` of them, until the next check."""
         return min(self.every - steps % self.every, self.limits[0] - steps)
 
     def above(self, steps: int) -> float | None:
-        """A check may skip a score that is certainly not above this; None: it must give it."""
+        """A check need not compute a score that is certainly not above this; if None, it must."""
         return None if steps == self.limits[0] else self.stop.above
 
     def is_due(self, steps: int) -> bool:
-        """Whether the run is checked after so many steps."""
+        """Whether the run is checked after ``steps`` steps."""
         return steps % self.every == 0 or steps == self.limits[0]
 
     def after(self, steps: int, val_score: float | None) -> list[StopReason]:
-        """What a check shows.
+        """Record a check, and find the limits at which it ends the run.
 
         Args:
             val_score: None if it is certainly not above ``above``, not finite if the run diverged.
 
         Returns:
-            How the run ends at this check, if it does: at each of the limits for which it does, the
-            smallest first. They are done with.
+            Why the run ends: a reason for each limit at which this check ends it, the smallest
+            limit first; empty if it goes on. These limits are removed from ``limits``.
         """
         is_regular = steps % self.every == 0
         stop = self.stop if is_regular else replace(self.stop)

@@ -1,4 +1,4 @@
-"""How a run of facts ended: its accuracies, and the ranks of what its layer says of all pairs."""
+"""How a run of facts ended: its accuracies, and ranks of what its layer predicts for all pairs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def facts_outcome(
     steps: int,
     stop_reason: StopReason,
 ) -> Outcome:
-    """The outcome of a run that did not diverge, but for its ``seconds``.
+    """The outcome of a run that did not diverge, without its ``seconds``.
 
     Args:
-        accuracies: by score, ``argmax`` and ``softmax``, as the engine judged the run by them.
+        accuracies: ``argmax`` and ``softmax``, as the engine computes them to judge the run.
     """
     score = accuracies[run.cell.facts.score]
     logits = all_logits(weights, run.h, run.cell.facts.residual)
     chances = softmax(logits, axis=2)
     keys, queries, values = task.triples.T
     right = chances[keys, queries, values]
-    ranks: dict[bytes, int] = {}  # one layer often says the same at several tau
+    ranks: dict[bytes, int] = {}  # a layer often predicts the same at several tau
 
     def at(tau: float) -> tuple[float, float, int]:
         places = np.argwhere(chances >= tau)

@@ -1,4 +1,4 @@
-"""The parameters that a layer of its own file starts from."""
+"""The parameters with which a layer from a file starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rgr_dist.study.cell import Run
 
 
 def start_of(layer: AttentionLayer, run: Run) -> dict[str, npt.NDArray[np.float64]]:
-    """The parameters of a layer of its own file at the start, float64, by name.
+    """The parameters of a layer from a file at the start, float64, by name.
 
-    ``problem.edge_task.initial_parameters``, or of a torch module what its own initialisation draws
-    from a seed of the run's, times ``training.initial_scale``.
+    They come from ``problem.edge_task.initial_parameters``; for a torch module, they are what its
+    own initialisation draws from a seed of the run's, times ``training.initial_scale``.
     """
     if not isinstance(layer, ModuleLayer):
         return initial_parameters(run, layer.parameters())

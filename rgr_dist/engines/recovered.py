@@ -1,4 +1,4 @@
-"""Trained weights on all m² pairs, as they are and rounded to fewer bits."""
+"""Scores of trained weights on all m² pairs, as they are and rounded to fewer bits."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 BITS: dict[Precision, int] = {
     name: 16 if name == "bfloat16" else int(name.lstrip("floatin")) for name in PRECISIONS
 }
-"""Bits of a parameter; the one scale of an integer matrix is not counted."""
+"""Bits per parameter; the one scale of an integer matrix is not counted."""
 
 
 def rounded(W: npt.NDArray[np.floating], precision: Precision) -> npt.NDArray[np.float32]:
-    """A matrix as a format can hold it, to nearest, in float32.
+    """A matrix rounded to the nearest values that a format can hold, as float32.
 
-    Integers are symmetric with one scale for the matrix: its largest magnitude is
-    2^(bits - 1) - 1 steps: 127 of int8, 7 of int4.
+    Integer formats are symmetric, with one scale for the matrix: its largest magnitude is
+    2^(bits - 1) - 1 steps, that is 127 for int8 and 7 for int4.
     """
     values = torch.from_numpy(np.ascontiguousarray(W, dtype=np.float32))
     if precision.startswith("int"):
@@ -47,17 +47,17 @@ def rounded(W: npt.NDArray[np.floating], precision: Precision) -> npt.NDArray[np
 def recovered(
     engine: Engine, run: Run, steps: int, precisions: Sequence[Precision]
 ) -> list[dict[str, Any]]:
-    """Train a run of model ``max`` again for so many steps, and score it at each precision.
+    """Train a run of model ``max`` again for ``steps`` steps, and score it at each precision.
 
     W_Q and W_K are rounded; tau, a single number, is not.
 
     Args:
-        steps: those that the stored run did.
+        steps: how many the stored run took.
 
     Returns:
         Rows of ``ALL_PAIRS``: ``score`` is micro-F1 on the sampled test contexts, which is what a
-        trained run is judged by; ``f1``, ``failed_pairs`` and ``margin`` are of the same weights
-        on all pairs, at the tau that was learned.
+        trained run is judged by; ``f1``, ``failed_pairs`` and ``margin`` describe the same weights
+        on all pairs, at the learned tau.
     """
     (weights,) = engine.weights_after([run], steps)
     cell, task = run.cell, Task.of(run.cell, run.seed)

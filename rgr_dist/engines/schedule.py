@@ -1,4 +1,4 @@
-"""The learning rate of each step, by the schedule of a run, and what AdamW makes of it."""
+"""The learning rate of each step under a run's schedule, and the factors of AdamW's steps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def learning_rates(training: Training, done: int, count: int) -> npt.NDArray[np.
     """Learning rates of the next steps.
 
     Step t, counted from 1, has the rate of ``training`` times min(1, t / warmup_steps) under
-    ``warmup``, and times (1 + cos(pi (t - 1) / max_steps)) / 2 under ``cosine``, which would be
-    zero after the last step.
+    ``warmup``, and times (1 + cos(pi (t - 1) / max_steps)) / 2 under ``cosine``, which would
+    reach zero one step after the last.
 
     Args:
         done: steps taken so far.
@@ -32,9 +32,9 @@ def learning_rates(training: Training, done: int, count: int) -> npt.NDArray[np.
 
 
 def adamw_factors(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:
-    """What AdamW's next steps multiply by, float64 [3, count]; t counts steps from 1.
+    """The factors of AdamW's next steps, float64 [3, count]; t counts steps from 1.
 
-    The learning rate over 1 - beta_1^t, 1 / sqrt(1 - beta_2^t), and what decay leaves of a weight.
+    Learning rate / (1 - beta_1^t), 1 / sqrt(1 - beta_2^t), and the share of a weight after decay.
 
     Args:
         done: steps taken so far.
