@@ -1,1 +1,1 @@
-"""The paper's training loops, literally: what every other engine is held to."""
+"""The paper's training loops, taken literally: every other engine is checked against them."""

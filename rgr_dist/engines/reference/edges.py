@@ -1,4 +1,4 @@
-"""What a run learns in model ``max``, ``softmax`` or ``value``, by autograd: the oracle.
+"""How a run of model ``max``, ``softmax`` or ``value`` learns, by autograd: the oracle.
 
 AdamW on the autograd gradient of the weighted logistic loss of one context (App. A.1), scored by
 micro-F1; for the other models see Sec. 7.1 and 7.2.
@@ -60,7 +60,7 @@ class EdgeTrainer(Trainer):
         return self.score(self.task.validation)
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
-        """How the run ended, tested."""
+        """How the run ended, with its test score."""
         return Outcome(
             steps=steps,
             stop_reason=stop_reason,

@@ -1,8 +1,8 @@
 """The paper's loop in plain PyTorch, one run at a time: the oracle, never optimised.
 
 App. A.1 line by line: a step for each context or batch, a check every ``check_every`` steps, the
-end after ``patience`` checks in a row above ``stop_score``, then the test. What a study may add
-(``training.give_up_below``) ends a run as it does in every engine.
+end after ``patience`` checks in a row above ``stop_score``, then the test. What a study may add,
+``training.give_up_below``, ends a run as it does in every engine.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TRAINERS: Mapping[str, type[EdgeTrainer | FactsTrainer | BlockTrainer | OwnTrain
     "matching": BlockTrainer,
     "own layer": OwnTrainer,
 }
-"""By the task of the run's model."""
+"""Trainers by the task of the run's model."""
 
 
 class ReferenceEngine(Engine):
-    """Trains one run after another, as a reader of the paper would write it."""
+    """Trains one run after another, as a reader of the paper would do it."""
 
     name = "reference"
 
@@ -41,14 +41,14 @@ class ReferenceEngine(Engine):
         self.dtype = dtype
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run apart at each budget, and at its own limit."""
+        """Train every run separately at each budget and at its own limit."""
         return [
             trained_apart([*(self._train(run.with_limit(n)) for n in budgets), self._train(run)])
             for run in runs
         ]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks or stopping."""
+        """The weights after ``steps`` steps, without checks or early stopping."""
         trainers = [self._trainer(run) for run in runs]
         for trainer in trainers:
             for index in range(steps):

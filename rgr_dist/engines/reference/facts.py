@@ -1,7 +1,7 @@
-"""What a run learns in model ``facts``, token by token and by autograd: the oracle.
+"""How a run of model ``facts`` learns, token by token and by autograd: the oracle.
 
-AdamW on the autograd gradient of the mean cross-entropy of a batch of triples, scored on all of
-them.
+AdamW on the autograd gradient of the mean cross-entropy of a batch of triples, scored on all
+triples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FactsTrainer(Trainer):
         super().__init__(run, theta)
 
     def logits(self, triples: torch.Tensor) -> torch.Tensor:
-        """Logits of every value for the pairs of some triples, [n, |V|]."""
+        """Logits of every value for the pairs of the given triples, [n, |V|]."""
         residual = self.run.cell.facts.residual
         return token_logits(triples[:, 0], triples[:, 1], self.theta, self.run.h, residual)
 
@@ -49,7 +49,7 @@ class FactsTrainer(Trainer):
         return {"argmax": argmax / len(triples), "softmax": softmax / len(triples)}
 
     def check(self) -> float:
-        """The accuracy that the run is judged by."""
+        """The accuracy by which the run is judged."""
         return self.accuracies()[self.run.cell.facts.score]
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:

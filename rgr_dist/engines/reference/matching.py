@@ -1,7 +1,7 @@
-"""What a run learns in model ``transformer``, by autograd: the oracle.
+"""How a run of model ``transformer`` learns, by autograd: the oracle.
 
-Sec. 7.3: AdamW on the cross-entropy of a batch drawn on the fly; the score is the best validation
-accuracy, and the test accuracy of the same weights.
+Sec. 7.3: AdamW on the cross-entropy of a batch drawn on the fly; a run's scores are
+its best validation accuracy and the test accuracy of the same weights.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.cell import Run
 
 AT_ONCE = 250
-"""Examples scored at once; a bound on memory, not part of the result."""
+"""Examples scored at once; this bounds memory and does not affect the result."""
 
 
 class BlockTrainer(Trainer):
-    """One run: its task, its parameters, and a copy of the best."""
+    """One run: its task, its parameters, and a copy of the best ones so far."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
         self.task = MatchingTask.of(run.cell, run.seed)
@@ -50,14 +50,14 @@ class BlockTrainer(Trainer):
         return right / len(examples), null / len(examples)
 
     def check(self) -> float:
-        """The validation accuracy; the first weights that reach the best are kept."""
+        """The validation accuracy; keeps a copy of the first weights that reach the best one."""
         accuracy, _ = self.score(self.task.validation)
         if accuracy > self.best:
             self.best, self.best_weights = accuracy, self.weights()
         return accuracy
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
-        """How the run ended; its score is that of its best weights."""
+        """How the run ended; its scores are those of its best weights."""
         with torch.no_grad():
             for name, p in self.theta.items():
                 p.copy_(torch.from_numpy(self.best_weights[name]))

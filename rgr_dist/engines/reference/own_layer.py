@@ -1,4 +1,4 @@
-"""What a run learns in a layer of its own file, by autograd: the oracle."""
+"""How a run of a layer from a file learns, by autograd: the oracle."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OwnTrainer(Trainer):
         return self.score(self.task.validation)
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
-        """How the run ended, tested."""
+        """How the run ended, with its test score."""
         parameters, cached = paid(self.layer)
         return Outcome(
             steps=steps,

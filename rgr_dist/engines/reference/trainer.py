@@ -37,18 +37,18 @@ class Trainer(ABC):
 
     @abstractmethod
     def check(self) -> float:
-        """The score on validation, as ``EarlyStop`` takes it."""
+        """The validation score, as ``EarlyStop`` takes it."""
 
     @abstractmethod
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
-        """How a run ended that did not diverge, but for its ``seconds``."""
+        """How a run that did not diverge ended, without its ``seconds``."""
 
     def weights(self) -> Weights:
-        """A copy of the parameters as they are, by name."""
+        """A copy of the current parameters, by name."""
         return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
 
     def is_finite(self) -> bool:
-        """Whether every parameter is a number."""
+        """Whether every parameter is finite."""
         return all(bool(torch.isfinite(p).all()) for p in self.theta.values())
 
     def step(self, index: int) -> None:
@@ -62,7 +62,7 @@ class Trainer(ABC):
 
 
 def make_schedule(optimizer: Optimizer, training: Training) -> LRScheduler | None:
-    """The schedule as torch has it, to be stepped after each step; None if it is constant."""
+    """Torch's scheduler for this schedule, to be stepped after each step; None if constant."""
     if training.schedule == "warmup":
         first, rising = 1 / training.warmup_steps, training.warmup_steps - 1
         return LinearLR(optimizer, start_factor=first, total_iters=rising)
