@@ -1,7 +1,7 @@
-"""AdamW of the compiled engine: of a tile of parameters, and of the threshold tau.
+"""AdamW in the compiled engine: for a tile of parameters, and for the threshold tau.
 
-Bias correction is done ahead for a block of steps: with rate = learning rate / (1 - beta_1^t) and
-root = 1 / sqrt(1 - beta_2^t) of step t, counted from 1, a parameter moves by
+Bias correction is computed ahead for a block of steps: with rate = learning rate / (1 - beta_1^t)
+and root = 1 / sqrt(1 - beta_2^t) at step t, counted from 1, a parameter moves by
 -rate m / (root sqrt(v) + epsilon).
 """
 
@@ -22,7 +22,7 @@ def adamw(gradient: Any, first: Any, second: Any, rate: float, root: float) -> A
     """The moments of a tile after a step, and the step itself, which is to be subtracted.
 
     Args:
-        first, second: the moments before.
+        first, second: the moments before the step.
     """
     first = fma(gradient - first, np.float32(1 - BETA_1), first)
     second = fma(gradient * gradient, np.float32(1 - BETA_2), second * np.float32(BETA_2))
@@ -35,7 +35,7 @@ def update(
     theta: Any, first: Any, second: Any, gradient: Any, begin: int, end: int,
     rate: float, root: float, decay: float,
 ) -> None:  # fmt: skip
-    """A step on the parameters from ``begin`` to ``end`` of flat arrays, multiples of 16.
+    """Take a step on parameters ``begin`` to ``end``, multiples of 16, of flat arrays.
 
     Args:
         decay: 1 - learning rate * weight decay.
@@ -50,7 +50,7 @@ def update(
 
 @numba.njit(nogil=True)
 def update_tau(tau: Any, gradient: float, rate: float, root: float) -> None:
-    """One step of the threshold alone: of tau and its moments, [3]."""
+    """One step of the threshold alone: ``tau`` holds it and its two moments, [3]."""
     tau[1] += np.float32(1 - BETA_1) * (gradient - tau[1])
     tau[2] = np.float32(BETA_2) * tau[2] + np.float32(1 - BETA_2) * gradient * gradient
     tau[0] -= np.float32(rate) * tau[1] / (np.sqrt(tau[2]) * np.float32(root) + np.float32(EPSILON))

@@ -1,9 +1,9 @@
-"""The errors of retrieved messages in model ``value``, in one form.
+"""The errors of retrieved messages in model ``value``, as quadratic forms.
 
 The error of a source i is x_i V over the items of its context, with x_i = s_i - e_pi(i). Its
 square is a quadratic form in x_i, whose matrix holds the products of messages. Summed over
-contexts, each product counts as often as both items co-occur with i and its target. So where
-items are few, a check need not go through the contexts.
+contexts, the product of two items counts as often as they co-occur with i and its target. So
+where items are few, a check need not go through the contexts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def error_forms(
         size: m, or what it is padded to.
 
     Returns:
-        [m, size, size]: products of messages times how many contexts hold both, i and its target.
+        [m, size, size]: products of two items' messages times the number of contexts that hold
+            these items, i and its target.
     """
     m = len(targets)
     forms = np.zeros((m, size, size), dtype=np.float32)

@@ -25,11 +25,11 @@ class FusedEngine(Engine):
     name = "fused"
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and say how it would have ended at smaller step limits too."""
+        """Train every run, and also report how it would have ended at smaller step limits."""
         return [train_lane(run, budgets) for run in runs]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks or stopping."""
+        """The weights after ``steps`` steps, without checks or early stopping."""
         lanes = [LANES[run.cell.record.task](run) for run in runs]
         for lane in lanes:
             lane.advance(steps)
@@ -41,15 +41,15 @@ class EdgeLane(Lane):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        # A cycle of references would keep the weights of ended runs until Python looks for such.
+        # A reference cycle would keep the weights of ended runs until garbage collection.
         self.validation = make_scorer(weakref.proxy(self), self.task.validation, often=True)
 
     def check(self, above: float | None) -> float | None:
-        """The score over the validation contexts, or None if it certainly is not above."""
+        """The score over validation contexts, or None if it is certainly not above ``above``."""
         return self.validation.score(above)
 
     def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
-        """How the lane ended, tested, but for its ``seconds``."""
+        """How the lane ended, with its test score but without its ``seconds``."""
         return Outcome(
             steps=self.steps,
             stop_reason=stop_reason,
@@ -60,7 +60,7 @@ class EdgeLane(Lane):
 
     @staticmethod
     def brief_runs(run: Run) -> list[Run]:
-        """Short runs that need every kernel that a run of this model and kind of graph does."""
+        """Short runs that use every kernel that a run of this model and kind of graph uses."""
         graph = Regular(degree=2) if run.cell.graph.balanced else Permutation()
         runs = []
         for contexts in FEW, MANY:
@@ -73,20 +73,20 @@ class EdgeLane(Lane):
 
 
 FEW, MANY = 2, 100
-"""Contexts of 32 items: scored one by one if few, and by pairs or triples of items if many."""
+"""Contexts that, with 32 items in all, are scored one by one, or by pairs or triples of items."""
 LANES: Mapping[str, type[EdgeLane | FactsLane | BlockLane]] = {
     "edges": EdgeLane,
     "facts": FactsLane,
     "matching": BlockLane,
 }
-"""By the task of the run's model."""
+"""Lanes by the task of the run's model."""
 _compiled: set[tuple[str, bool]] = set()
 
 
 def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
-    """Train a run until it stops: its outcome at each budget and at its end.
+    """Train a run until it stops; returns its outcome at each budget and at its own limit.
 
-    ``seconds`` is its own time, without that of compiling, which is done here if need be.
+    ``seconds`` does not include the time to compile, which happens here first if necessary.
     """
     kind = run.cell.model, run.cell.graph.balanced
     if kind not in _compiled:

@@ -1,9 +1,9 @@
-"""The score of a lane over a set of contexts, at a small share of the time of training.
+"""Scores a lane over a set of contexts, in a small share of the time of training.
 
 Micro-F1: where the items are few, each pair of them is scored once and counts as often as it
 occurs, source by source; where they are many, each context is scored by itself. A check that
-only asks whether F1 exceeds a value begins with the sources, or contexts, that were wrong the
-last time, and ends as soon as the answer is no.
+only asks whether F1 exceeds a value begins with the sources, or contexts, that had the most
+errors last time, and ends as soon as the answer is no.
 
 Mean squared error of retrieved messages (Sec. 7.2): contexts are scored one by one, or, for
 repeated checks where the items are few, errors are summed over triples of items. Every check
@@ -42,7 +42,7 @@ Bound = tuple[int, float]
 def make_scorer(
     lane: Lane, contexts: Contexts, often: bool = False
 ) -> F1Scorer | ErrorByTriples | ErrorByContexts:
-    """The fastest scorer of the lane's model.
+    """The fastest scorer for the lane's model and these contexts.
 
     Args:
         contexts: int32 [n, l].
@@ -58,7 +58,7 @@ def make_scorer(
 
 
 class F1Scorer(ABC):
-    """Micro-F1, counted over units in any order: sources of pairs, or contexts.
+    """Micro-F1, counted over units in any order; a unit is a source with its pairs, or a context.
 
     Attributes:
         actual: edges in all contexts.
@@ -70,7 +70,7 @@ class F1Scorer(ABC):
         self.errors: Ints = np.zeros(units, dtype=np.int64)
 
     def score(self, above: float | None = None) -> float | None:
-        """Micro-F1, or None if it is certainly not above a value."""
+        """Micro-F1, or None if it is certainly not above ``above``."""
         order = np.argsort(-self.errors, kind="stable")
         counts: Ints = np.zeros(3, dtype=np.int64)
         if not self._count(order, counts, (self.actual, -1.0 if above is None else above)):
@@ -80,11 +80,11 @@ class F1Scorer(ABC):
 
     @abstractmethod
     def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
-        """Add to true positives, predicted edges and errors; False if it ended early."""
+        """Add to true positives, predicted edges and errors; returns False if it ended early."""
 
 
 class F1ByPairs(F1Scorer):
-    """Pairs of items by their source, each counted as often as the contexts hold it."""
+    """Micro-F1 from pairs of items, by source, each counted as often as the contexts hold it."""
 
     def __init__(self, lane: Lane, contexts: Contexts) -> None:
         m, M = lane.run.cell.m, padded(lane.run.cell.m, WIDTH)
@@ -104,7 +104,7 @@ class F1ByPairs(F1Scorer):
 
 
 class F1ByContexts(F1Scorer):
-    """Contexts one by one: the first few are projected alone, for the others all items."""
+    """Micro-F1 from contexts one by one; after the first few, all items are projected at once."""
 
     def __init__(self, lane: Lane, contexts: Contexts) -> None:
         self.contexts, self.table = contexts, _new_table(lane)
@@ -112,7 +112,7 @@ class F1ByContexts(F1Scorer):
 
     def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
         lane = self.lane
-        # Alone as long as that is no more work than to project all items.
+        # They are projected alone while that is no more work than projecting all items.
         few = 0 if bound[1] < 0 else lane.run.cell.m // lane.sizes.length
         if not self._count_some(order[:few], self.table[:0], counts, bound):
             return False
@@ -140,7 +140,7 @@ class ErrorByTriples:
         """Mean squared error over the retrieved messages; 0.0 if there are none."""
         lane = self.lane
         error = error_by_cooccurrence(lane.arrays, self.every, lane.task.targets, self.forms)
-        error = 0.0 if error < 0 else error  # rounding may leave a little less; NaN stays
+        error = 0.0 if error < 0 else error  # rounding may leave it just below 0; NaN stays
         return float(error) / max(1, self.retrievals)
 
 
@@ -160,7 +160,7 @@ class ErrorByContexts:
 
 
 def _all_items(lane: Lane, M: int, sources: int) -> AllItems:
-    """Room to score so many sources at once with all items, of which M - m are padding."""
+    """Room to score ``sources`` sources at once with all m items, padded to M."""
     m, E = lane.run.cell.m, lane.sizes.E
     X_t = zeros(E, M)
     X_t.reshape(E, M)[:, :m] = lane.arrays.items.reshape(-1, E)[:m].T
@@ -169,5 +169,5 @@ def _all_items(lane: Lane, M: int, sources: int) -> AllItems:
 
 
 def _new_table(lane: Lane) -> FloatArray:
-    """Room for queries and keys of all items."""
+    """Room for the queries and keys of all items."""
     return zeros(lane.arrays.items.size // lane.sizes.E, lane.sizes.T)

@@ -1,8 +1,8 @@
 """The compiled loops that score a lane: count edges, or sum the errors of retrieved messages.
 
 A ``lane`` is its ``Arrays``. Counts are int64 [3]: true positives, predicted edges and errors so
-far. A ``bound`` on F1 is the number of actual edges in all, and a value that F1 is to exceed, as a
-float64; a negative value never ends a count.
+far. A ``bound`` on F1 is the total number of actual edges and the value that F1 must exceed, a
+float64; a negative value never ends a count early.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _cannot_exceed = numba.njit(nogil=True, inline="always")(f1_cannot_exceed)
 
 
 class AllItems(NamedTuple):
-    """What it takes to score some sources with all m items, as if these were one context.
+    """What is needed to score some sources with all m items, as if these were one context.
 
     Attributes:
         sizes: of that context: m is its length, and M its padded length L.
         X_t: embeddings, [E, M].
         P: queries and keys, [C, M], overwritten.
-        scores, argmax_head: of as many sources as there is room for, [sources, M], overwritten.
+        scores, argmax_head: for as many sources as there is room, [sources, M], overwritten.
     """
 
     sizes: Sizes
@@ -56,7 +56,7 @@ class AllItems(NamedTuple):
 
 @cached_kernel(nogil=True)
 def project_items(lane: Any, table: Any) -> None:
-    """Queries and keys of all items into ``table`` [m, T], m padded to a multiple of L."""
+    """Write queries and keys of all items to ``table`` [m, T], with m padded to a multiple of L."""
     workspace, (L, E, T) = lane.workspace, (lane.sizes.L, lane.sizes.E, lane.sizes.T)
     for first in range(0, lane.items.size // E, L):
         transpose(lane.items[first * E : (first + L) * E], L, E, workspace.X_t)
@@ -66,10 +66,10 @@ def project_items(lane: Any, table: Any) -> None:
 
 @numba.njit(nogil=True, inline="always")
 def score_context(lane: Any, nodes: Any, table: Any) -> None:
-    """Combined scores of a context.
+    """Compute the combined scores of a context.
 
     Args:
-        table: what ``project_items`` made; empty: project the context by itself.
+        table: what ``project_items`` made; if empty, the context is projected by itself.
     """
     workspace, sizes = lane.workspace, lane.sizes
     if table.size > 0:
@@ -82,7 +82,7 @@ def score_context(lane: Any, nodes: Any, table: Any) -> None:
 
 @numba.njit(nogil=True)
 def is_settled(counts: Any, tp: int, predicted: int, errors: int, bound: Any) -> Any:
-    """Add to the counts; is it now certain that F1 does not exceed a value?"""
+    """Add to the counts; returns whether F1 certainly cannot exceed the bound's value now."""
     counts[0] += tp
     counts[1] += predicted
     counts[2] += errors
@@ -94,11 +94,11 @@ def is_settled(counts: Any, tp: int, predicted: int, errors: int, bound: Any) ->
 def count_in_contexts(
     lane: Any, contexts: Any, table: Any, order: Any, errors: Any, counts: Any, bound: Any
 ) -> Any:
-    """Count edges over contexts, in this order; False as soon as F1 cannot exceed a value.
+    """Count edges over contexts; returns False as soon as F1 cannot exceed the bound's value.
 
     Args:
         table: as ``score_context`` takes it.
-        order: int64 [some], which of the contexts.
+        order: int64 [some], the contexts to count, in this order.
         errors: int64 [n], the wrong pairs of each context; a result.
         counts, bound: the counts are added to.
     """
@@ -140,7 +140,7 @@ def count_pairs(contexts: Any, M: int, times: Any) -> None:
 def count_in_pairs(
     lane: Any, every: Any, times: Any, sources: Any, errors: Any, counts: Any, bound: Any
 ) -> Any:
-    """Count edges from how often each pair occurs; False as soon as F1 cannot exceed a value.
+    """Count edges over pairs of items; returns False as soon as F1 cannot exceed the bound's value.
 
     Args:
         every: the ``AllItems``.
@@ -174,7 +174,7 @@ def count_in_pairs(
 
 @cached_kernel(nogil=True)
 def error_in_contexts(lane: Any, targets: Any, contexts: Any, table: Any) -> float:
-    """Sum of the squared errors of all retrieved messages, in float64 over contexts.
+    """Sum of the squared errors of all retrieved messages, added over contexts in float64.
 
     Args:
         table: what ``project_items`` made.
@@ -199,7 +199,7 @@ def error_in_contexts(lane: Any, targets: Any, contexts: Any, table: Any) -> flo
 
 @numba.njit(nogil=True, inline="always")
 def squared_error(lane: Any, p: int, nodes: Any, wanted: int) -> Any:
-    """Squared error of the message that position p retrieves: sixteen sums, still to be added."""
+    """Squared error of the message that position p retrieves: sixteen sums yet to be added up."""
     sizes, messages = lane.sizes, lane.messages
     squares = splat(1, 0.0)
     for i in range(0, sizes.E, WIDTH):
@@ -213,10 +213,10 @@ def squared_error(lane: Any, p: int, nodes: Any, wanted: int) -> Any:
 
 @cached_kernel(nogil=True)
 def error_by_cooccurrence(lane: Any, every: Any, targets: Any, forms: Any) -> float:
-    """Sum of the squared errors of all retrieved messages, in float64 over items.
+    """Sum of the squared errors of all retrieved messages, added over items in float64.
 
     Args:
-        every: the ``AllItems``, with room for all as sources.
+        every: the ``AllItems``, with room for all items as sources.
         forms: see ``error_forms``, float32 [m, M, M].
     """
     sizes, scores = every.sizes, every.scores
@@ -232,9 +232,9 @@ def error_by_cooccurrence(lane: Any, every: Any, targets: Any, forms: Any) -> fl
 
 @numba.njit(nogil=True)
 def quadratic_form(x: Any, first: int, form: Any, L: int) -> float:
-    """The product x A x of a vector that begins at ``first``, [L], and a symmetric matrix.
+    """The product x A x of the vector [L] that begins at ``first`` of x, and a symmetric matrix.
 
-    The matrix [L, L] begins at ``first`` times L.
+    The matrix, [L, L], begins at ``first`` times L of ``form``.
     """
     squares = splat(1, 0.0)
     for k in range(0, L, WIDTH):

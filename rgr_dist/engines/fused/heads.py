@@ -1,8 +1,8 @@
-"""How the scores of heads become one, in the compiled step: forward and backward.
+"""Combines the scores of all heads into one in the compiled step, forward and backward.
 
-Either their maximum (Sec. 6) or the sum of their softmaxes over the context (Sec. 7.1 and 8). Array
-names and layout are those of ``step``. In a softmax, sources run along the row of a tile and
-targets from row to row, so that it works on whole registers:
+The result is their maximum (Sec. 6) or the sum of their softmaxes over the context (Sec. 7.1 and
+8). Array names and layout are those of ``step``. In a softmax, sources run along the rows of a tile
+and targets down its columns, so that it works on whole registers:
 
     attention [h, L, L], scores_t [L, L]: rows are targets q, columns are sources p
 
@@ -35,7 +35,7 @@ def heads_forward(P: Any, sizes: Any, attention: Any, workspace: Any) -> None:
     """Combined scores of all pairs of a context, from its queries and keys.
 
     Args:
-        attention: None for the maximum; numba then compiles that branch alone.
+        attention: None for the maximum; numba then compiles only that branch.
     """
     if attention is None:
         max_forward(P, P, sizes.L, sizes, workspace.scores, workspace.argmax_head)
@@ -46,7 +46,7 @@ def heads_forward(P: Any, sizes: Any, attention: Any, workspace: Any) -> None:
 
 @numba.njit(nogil=True)
 def heads_backward(P: Any, sizes: Any, attention: Any, workspace: Any) -> None:
-    """Gradient of queries and keys, from that of the combined scores."""
+    """Gradient of queries and keys, from the gradient of the combined scores."""
     L, D = sizes.L, sizes.h * sizes.d_k
     grad, grad_t, dP = workspace.grad_scores, workspace.grad_scores_t, workspace.dP
     transpose(grad, L, L, grad_t)
@@ -87,9 +87,9 @@ def max_backward(
 ) -> None:
     """Gradient of the queries or of the keys; only the head with the largest score has one.
 
-    Row out + c of dP gets dK[c, q] = sum over p of Q[c, p] grad[p, q] where c is of the head with
-    the largest score; row source + c of P is Q[c]. With ``grad`` and ``argmax_head`` transposed,
-    and queries and keys swapped, it is dQ.
+    Row out + c of dP gets dK[c, q] = sum of Q[c, p] grad[p, q] over those p where c belongs to the
+    head with the largest score; row source + c of P is Q[c]. With ``grad`` and ``argmax_head``
+    transposed, and queries and keys swapped, it gets dQ.
     """
     L = sizes.L
     zero = np.float32(0.0)
@@ -115,8 +115,8 @@ def softmax_forward(P: Any, sizes: Any, attention: Any, scores_t: Any) -> None:
     """Attention of each head, the softmax of <q_p, k_q> / sqrt(d_k), and its sum over heads.
 
     The largest logit of a source is subtracted first; a logit that lies more than
-    ``LARGEST_LOGIT`` below it counts as if it lay just there. A NaN need not be the largest logit:
-    its own exponential makes every share of its source NaN.
+    ``LARGEST_LOGIT`` below it counts as if it lay exactly that far below. A NaN need not be found
+    as the largest logit: its own exponential makes every share of its source NaN.
     """
     L, D, length = sizes.L, sizes.h * sizes.d_k, sizes.length
     scale = np.float32(1 / np.sqrt(sizes.d_k))
@@ -148,7 +148,7 @@ def softmax_forward(P: Any, sizes: Any, attention: Any, scores_t: Any) -> None:
 
 @numba.njit(nogil=True)
 def softmax_backward(P: Any, grad_t: Any, attention: Any, sizes: Any, dP: Any) -> None:
-    """Gradient of queries and keys: dS = A (G - sum over q of A G) / sqrt(d_k) by head.
+    """Gradient of queries and keys: dS = A (G - sum over q of A G) / sqrt(d_k) per head.
 
     G is the gradient of the combined scores. dQ[c, p] sums K[c, q] dS[p, q] over q, and dK[c, q]
     sums Q[c, p] dS[p, q] over p.

@@ -21,8 +21,8 @@ BLOCK = 1024
 def make_workspace(model: Model, sizes: Sizes) -> Workspace:
     """The buffers of a step.
 
-    Those that only other models need are None. By that the kernels know the model as they are
-    compiled, and those of one model hold no code of another.
+    Buffers that only other models need are None. From that the kernels know the model when they are
+    compiled, so those of one model contain no code for another.
     """
     h, L, E, C, T = sizes.h, sizes.L, sizes.E, sizes.C, sizes.T
     is_softmax, has_messages = model.heads == "softmax", model.loss == "messages"
@@ -82,7 +82,7 @@ class Lane:
         return columns
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps."""
+        """Take ``steps`` training steps."""
         training = self.run.cell.training
         end = self.steps + steps
         while self.steps < end:
@@ -96,7 +96,7 @@ class Lane:
             self.steps += count
 
     def is_finite(self) -> bool:
-        """Whether every parameter is a number."""
+        """Whether every parameter is finite."""
         return bool(np.isfinite(self.theta.W).all() and np.isfinite(self.theta.tau[0]))
 
     def weights(self) -> Weights:

@@ -25,7 +25,7 @@ from rgr_dist.engines.fused.simd import (
 from rgr_dist.engines.fused.simd_memory import gather_rows, load, store, vec_mat
 
 LEAST_WEIGHT = np.float32(1e-30)
-"""Weight of an edge where every pair is one: as good as 0, which is the padding's."""
+"""Weight of an edge if every pair is one: practically 0, but 0 itself marks padding."""
 
 
 @numba.njit(nogil=True)
@@ -35,8 +35,8 @@ def loss_backward(
     """Gradient of the combined scores, from the labels; returns its sum over the pairs.
 
     Args:
-        messages: of all items; None for the logistic loss, and numba then compiles that branch
-            alone.
+        messages: of all items; None for the logistic loss, and numba then compiles only that
+            branch.
     """
     if messages is None:
         return logistic_backward(workspace, sizes, theta.tau[0], sharpness)
@@ -48,8 +48,8 @@ def loss_backward(
 def logistic_backward(workspace: Any, sizes: Any, tau: float, sharpness: float) -> Any:
     """dL/dS of the weighted logistic loss (App. A.1); returns its sum, which is -dL/dtau.
 
-    With z = alpha (S - tau) it is sigmoid(z) where the pair is no edge, and -w sigmoid(-z) at an
-    edge of weight w, each times alpha / l^2.
+    With z = alpha (S - tau) it is sigmoid(z) where the pair is not an edge, and -w sigmoid(-z) at
+    an edge of weight w, each times alpha / l^2.
     """
     length, L = sizes.length, sizes.L
     scale = np.float32(sharpness / (length * length))
@@ -60,7 +60,7 @@ def logistic_backward(workspace: Any, sizes: Any, tau: float, sharpness: float) 
             label = load(1, workspace.labels, p * L + q, 0)
             z = (load(1, workspace.scores, p * L + q, 0) - np.float32(tau)) * np.float32(sharpness)
             z = where_above(label, zero, zero - z, z)
-            y = exponential(z)  # here -z of the sigmoid's argument
+            y = exponential(z)  # z here is minus the sigmoid's argument
             grad = where_equal(label, zero, zero, label * scale / (y + one))
             store(workspace.grad_scores, p * L + q, 0, grad)
             sums = sums + grad
@@ -71,14 +71,14 @@ def logistic_backward(workspace: Any, sizes: Any, tau: float, sharpness: float) 
 def message_backward(workspace: Any, sizes: Any) -> Any:
     """dL/dS of the mean squared error, eq. (4): 2 / n times error times message.
 
-    It has no threshold, so it returns 0. Only the n sources that have an edge in the context
+    Returns 0, because there is no threshold. Only the n sources that have an edge in the context
     retrieve a message; the error of the others is 0.
     """
     L, E, length = sizes.L, sizes.E, sizes.length
     zero, one = np.float32(0.0), np.float32(1.0)
     grad = workspace.grad_scores
     count = 0
-    for p in range(length):  # S - y, for the time being in ``grad``
+    for p in range(length):  # ``grad`` holds S - y for now
         edges = splat(1, 0.0)
         for q in range(0, L, WIDTH):
             edge = where_above(zero, load(1, workspace.labels, p * L + q, 0), one, zero)
@@ -114,7 +114,7 @@ def label_pairs(nodes: Any, starts: Any, targets: Any, sizes: Any, workspace: An
     """Labels of a context.
 
     Args:
-        starts: None for a permutation; numba then compiles that branch alone.
+        starts: None for a permutation; numba then compiles only that branch.
     """
     if starts is None:
         label_permutation(nodes, targets, sizes, workspace)
@@ -124,7 +124,7 @@ def label_pairs(nodes: Any, starts: Any, targets: Any, sizes: Any, workspace: An
 
 @numba.njit(nogil=True)
 def label_permutation(nodes: Any, targets: Any, sizes: Any, workspace: Any) -> None:
-    """Labels of a permutation: an edge weighs l - 1, as App. A.1 has it."""
+    """Labels of a permutation: an edge weighs l - 1, as in App. A.1."""
     length, L = sizes.length, sizes.L
     for p in range(length):
         workspace.nodes[p] = nodes[p]

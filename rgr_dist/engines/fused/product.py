@@ -17,15 +17,16 @@ def multiply(
     b: Any, b_at: int, b_width: int,
     rows: int, inner: int, columns: int, add: bool,
 ) -> None:  # fmt: skip
-    """``out`` = A B, or ``out`` += A B: a part of flat matrices each.
+    """``out`` = A B, or ``out`` += A B, where each of the three is part of a flat matrix.
 
     Args:
         at, width: first entry of the result and the length of its rows.
-        a_at, a_row, a_column: first entry of A, and the steps to the next row and column: the
-            other way round A is read as a transpose.
+        a_at, a_row, a_column: first entry of A, and the steps to its next row and column; swapped
+            steps read A as a transpose.
         b_at, b_width: first entry of B and the length of its rows.
-        rows, inner, columns: of the result, the sum, the result; columns are a multiple of 16.
-        add: whether to add to the result.
+        rows, inner, columns: the result's rows, the terms of each sum, and the result's columns,
+            a multiple of 16.
+        add: whether to add to what ``out`` holds.
     """
     keep_apart()
     whole = rows - rows % ROWS

@@ -24,10 +24,10 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 WIDTH = 16
 """Floats in a row of a tile."""
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
-"""Rows of a tile of sums: as many as the registers hold. No number depends on it."""
+"""Rows of a tile of sums: as many as the registers hold. No result depends on it."""
 
 LARGEST_LOGIT = 87.0
-"""exp of it and of its negative are ordinary float32 numbers."""
+"""exp of this and of its negative are normal float32 numbers."""
 LOG2_E = 1.44269504088896341
 LN_2_HIGH, LN_2_LOW = 0.693359375, -2.12194440e-4
 EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
@@ -39,7 +39,7 @@ INTS = ir.VectorType(ir.IntType(32), WIDTH)
 
 
 class Tile(types.Type):
-    """The type of a tile of so many rows."""
+    """The type of a tile of ``rows`` rows."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -54,7 +54,7 @@ class _TileModel(models.PrimitiveModel):
 
 
 instruction: Callable[..., Callable[..., Any]] = intrinsic(prefer_literal=True)
-"""Makes a function for compiled code of its signature and the code that it emits."""
+"""Makes a function for compiled code from a signature and the code to emit."""
 
 
 def broadcast(builder: Any, scalar: Any) -> Any:
@@ -72,7 +72,7 @@ def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def pack(builder: Any, vectors: list[Any]) -> Any:
-    """The tile of these rows."""
+    """The tile with these rows."""
     tile = ir.Constant(ir.ArrayType(VECTOR, len(vectors)), ir.Undefined)
     for row, vector in enumerate(vectors):
         tile = builder.insert_value(tile, vector, row)
@@ -150,7 +150,7 @@ def keep_apart(typing: Any) -> Any:
 
 @instruction
 def splat(typing: Any, rows: Any, value: Any) -> Any:
-    """A tile of so many rows that holds one value."""
+    """A tile of ``rows`` rows, filled with one value."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return pack(builder, [broadcast(builder, args[1])] * sig.return_type.rows)
@@ -160,7 +160,7 @@ def splat(typing: Any, rows: Any, value: Any) -> Any:
 
 @instruction
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """A * b + c, rounded once where the processor can."""
+    """The tile a * b + c, rounded once where the processor can."""
     return _elementwise_signature(a, b, c), _elementwise(multiply_add)
 
 
@@ -195,7 +195,7 @@ def power_of_two(typing: Any, exponent: Any) -> Any:
 
 
 def _where(condition: Callable[..., Any]) -> Callable[..., Any]:
-    """Code for "then where the condition holds, else otherwise"."""
+    """Code for ``then`` where the condition holds, else ``otherwise``."""
 
     def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
         return builder.select(condition(builder, a, b), then, otherwise)
@@ -205,21 +205,21 @@ def _where(condition: Callable[..., Any]) -> Callable[..., Any]:
 
 @instruction
 def where_equal(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """Then where a == b, else otherwise."""
+    """``then`` where a == b, else ``otherwise``."""
     is_equal = _where(lambda builder, a, b: builder.fcmp_ordered("==", a, b))
     return _elementwise_signature(a, b, then, otherwise), is_equal
 
 
 @instruction
 def where_above(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """Then where a > b, else otherwise."""
+    """``then`` where a > b, else ``otherwise``."""
     is_above = _where(lambda builder, a, b: builder.fcmp_ordered(">", a, b))
     return _elementwise_signature(a, b, then, otherwise), is_above
 
 
 @instruction
 def where_above_or_nan(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """Then where a > b or a is NaN, else otherwise."""
+    """``then`` where a > b or a is NaN, else ``otherwise``."""
 
     def condition(builder: Any, a: Any, b: Any) -> Any:
         is_nan = builder.fcmp_unordered("uno", a, a)
@@ -229,7 +229,7 @@ def where_above_or_nan(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -
 
 
 def _fold(combine: Callable[..., Any]) -> Callable[..., Any]:
-    """Code that makes one number of a tile of one row: halves are combined, until one is left."""
+    """Code that reduces a tile of one row to one number, combining halves until one is left."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         (vector,) = unpack(builder, sig.args[0], args[0], 1)
@@ -250,7 +250,7 @@ def horizontal_sum(typing: Any, tile: Any) -> Any:
 
 @instruction
 def horizontal_max(typing: Any, tile: Any) -> Any:
-    """The largest number of a tile of one row, as a scalar; NaN may be passed over."""
+    """The largest number of a tile of one row, as a scalar; a NaN may be skipped."""
 
     def larger(builder: Any, a: Any, b: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", b, a), b, a)
@@ -260,7 +260,7 @@ def horizontal_max(typing: Any, tile: Any) -> Any:
 
 @instruction
 def sum_of_rows(typing: Any, tile: Any) -> Any:
-    """The tile of one row that is the sum of a tile's rows, in pairs."""
+    """The sum of a tile's rows, in pairs, as a tile of one row."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows = unpack(builder, sig.args[0], args[0], sig.args[0].rows)

@@ -1,6 +1,6 @@
 """Tiles in memory: arrays, loads and stores, products with scalars from memory, transposes.
 
-Arrays are flat, contiguous float32; indices are not checked. Row r of a tile belongs to
+Arrays are flat, contiguous float32; indices are not checked. Row r of a tile corresponds to
 ``array[start + r * stride]``.
 """
 
@@ -35,7 +35,7 @@ LINES = 2 * WIDTH
 def zeros(*shape: int) -> FloatArray:
     """Flat zeros that begin at a cache line, as rows of tiles should.
 
-    Lines come in pairs, and none of these is shared with what another thread writes.
+    Cache lines come in pairs, and no pair is shared with what another thread writes.
     """
     size = int(np.prod(shape))
     raw = np.zeros(padded(size, LINES) + LINES, dtype=np.float32)
@@ -125,7 +125,7 @@ def vec_mat(typing: Any, array: Any, start: Any, tile: Any) -> Any:
 
 @numba.njit(nogil=True)
 def gather_rows(table: Any, width: int, nodes: Any, out: Any) -> None:
-    """Row p of ``out`` is row ``nodes[p]`` of a table of that (padded) width."""
+    """Copy row ``nodes[p]`` of a table of this (padded) width to row p of ``out``."""
     for p in range(nodes.size):
         for i in range(0, width, WIDTH):
             store(out, p * width + i, 0, load(1, table, nodes[p] * width + i, 0))
@@ -133,7 +133,7 @@ def gather_rows(table: Any, width: int, nodes: Any, out: Any) -> None:
 
 @numba.njit(nogil=True)
 def transpose(a: Any, rows: int, columns: int, out: Any) -> None:
-    """``out`` [columns, rows] of ``a`` [rows, columns], both multiples of 16."""
+    """Transpose ``a`` [rows, columns] into ``out`` [columns, rows]; both are multiples of 16."""
     for i in range(0, rows, WIDTH):
         for j in range(0, columns, WIDTH):
             store(out, j * rows + i, rows, transposed(load(WIDTH, a, i * columns + j, columns)))

@@ -1,9 +1,9 @@
-"""The compiled training step: project a context, score it, go back from the loss, take AdamW.
+"""The compiled training step: project a context, score it, backpropagate the loss, apply AdamW.
 
-Everything of a lane is laid out so that the inner loops run over sixteen contiguous floats and
+The arrays of a lane are laid out so that the inner loops run over sixteen contiguous floats and
 need no tails; the padding is zero and stays zero. Matrices are flat. In names: l items of a
 context, d = d_model, D = h * d_k key columns. L, E and C are padded sizes: L of l and E of d to a
-multiple of 16, C of the 2 D columns of [W_Q | W_K] to one of ROWS.
+multiple of 16, C of the 2 D columns of [W_Q | W_K] to a multiple of ROWS.
 
     W       [C, E]   [W_Q | W_K] transposed, one row per column; so are its moments
     items   [m, E]   embeddings
@@ -11,7 +11,7 @@ multiple of 16, C of the 2 D columns of [W_Q | W_K] to one of ROWS.
     P       [C, L]   queries (rows 0 … D - 1) and keys (rows D … 2 D - 1); dP is its gradient
     scores, argmax_head, labels, grad_scores [L, L]: rows are sources p, columns are targets q
 
-``adamw`` has the optimiser.
+The optimiser is in ``adamw``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Graph(NamedTuple):
 
     Attributes:
         starts: int32, as in ``Neighbours``; None for a permutation, whose edges weigh l - 1.
-        targets: int32; of a permutation, the target of each item.
+        targets: int32; for a permutation, the target of each item.
     """
 
     starts: npt.NDArray[np.int32] | None
@@ -106,7 +106,7 @@ class Parameters(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """All that the kernels take of a lane.
+    """Everything that the kernels take from a lane.
 
     Attributes:
         items: embeddings of all items, float32 [m * E], m padded to a multiple of L.
@@ -128,7 +128,7 @@ def train_steps(lane: Any, contexts: Any, sharpness: float, rates: Any, roots: A
     Args:
         lane: its ``Arrays``.
         contexts: int32 [n, l].
-        rates, roots: of each step, as ``adamw`` takes them, float32 [n].
+        rates, roots: for each step, as ``adamw`` takes them, float32 [n].
     """
     theta, workspace, sizes, graph = lane.theta, lane.workspace, lane.sizes, lane.graph
     for index in range(contexts.shape[0]):
@@ -144,7 +144,7 @@ def train_steps(lane: Any, contexts: Any, sharpness: float, rates: Any, roots: A
 
 @numba.njit(nogil=True, inline="always")
 def project_context(lane: Any, nodes: Any) -> None:
-    """Queries and keys of some items, at most a context, into ``P``."""
+    """Write the queries and keys of some items, at most a context of them, to ``P``."""
     workspace, sizes = lane.workspace, lane.sizes
     gather_rows(lane.items, sizes.E, nodes, workspace.X)
     transpose(workspace.X, sizes.L, sizes.E, workspace.X_t)
@@ -165,7 +165,7 @@ def project(W: Any, X_t: Any, sizes: Any, P: Any) -> None:
 
 @numba.njit(nogil=True)
 def update_W(theta: Any, workspace: Any, sizes: Any, rate: float, root: float) -> None:
-    """Gradient of W, both moments and a step of AdamW, in one pass over W."""
+    """Compute the gradient of W, both moments and a step of AdamW, in one pass over W."""
     E, L = sizes.E, sizes.L
     for c in range(0, sizes.C, ROWS):
         for i in range(0, E, WIDTH):

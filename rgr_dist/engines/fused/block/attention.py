@@ -1,4 +1,4 @@
-"""Attention of one query over the positions of its context, of sixteen examples.
+"""Attention of one query over the positions of its context, for sixteen examples.
 
 Arrays and sizes are those of ``step``: X [h, E, 16], Z [n, E, 16], P [h, n, 16].
 """
@@ -50,7 +50,7 @@ def _sums(out: Any, X: Any, xs: int, out_x: int, Y: Any, ys: int, out_y: int, si
                 sums = fma(load(ROWS, X, x * vector + i, vector), row, sums)
             store(out, x * out_x + y * out_y, out_x, sums)
         for x in range(whole, xs):
-            # Four features at a time, so that no sum waits for the one before; from d to E they
+            # Four features at a time, so that no sum waits for the one before; those from d to E
             # are 0.
             fours = splat(4, 0.0)
             for i in range(0, vector, 4 * WIDTH):
@@ -75,7 +75,7 @@ def mix(out: Any, P: Any, Z: Any, sizes: Any) -> None:
 
 @numba.njit(nogil=True)
 def softmax_columns(P: Any, scale: Any, h: int, n: int) -> None:
-    """The softmax over the positions of each head's scores, scaled, in their place."""
+    """Replace each head's scores with the softmax, over the positions, of the scaled scores."""
     for first in range(0, h * n * WIDTH, n * WIDTH):
         end = first + n * WIDTH
         largest = load(1, P, first, 0)
@@ -94,7 +94,7 @@ def softmax_columns(P: Any, scale: Any, h: int, n: int) -> None:
 
 @numba.njit(nogil=True)
 def softmax_backward(dP: Any, P: Any, scale: Any, h: int, n: int) -> None:
-    """The gradient of the scores, before they were scaled, in place of that of the attention."""
+    """Replace the gradient of the attention with that of the scores before they were scaled."""
     for first in range(0, h * n * WIDTH, n * WIDTH):
         end = first + n * WIDTH
         mean = splat(1, 0.0)

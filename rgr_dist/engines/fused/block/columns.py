@@ -1,6 +1,6 @@
-"""What happens to each of sixteen examples' vectors by itself: norm, GELU, sums.
+"""Layer norm, GELU and row sums for the vectors of sixteen examples.
 
-Arrays are [features, 16], and zero from d to E features.
+Arrays are [features, 16]; features from d to E are zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rgr_dist.engines.fused.simd import (
 from rgr_dist.engines.fused.simd_memory import load, store
 
 EPSILON = 1e-5
-"""What is added to the variance in a layer norm, as in ``models.transformer``."""
+"""Added to the variance in a layer norm, as in ``models.transformer``."""
 ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 ERF_P = 0.3275911
 """erf to within 1.5e-7: Abramowitz and Stegun, 7.1.26."""
@@ -32,7 +32,7 @@ ROOT_HALF, ROOT_TWO_PI = 0.7071067811865476, 2.5066282746310002
 
 @numba.njit(nogil=True)
 def normalise(X: Any, at: int, out: Any, to: int, d: int, E: int) -> Any:
-    """Layer norm of a vector of each example; returns 1 / their standard deviations.
+    """Layer norm of one vector of each example; returns 1 / their standard deviations.
 
     Args:
         at, to: where the vectors begin in X and in ``out``.
@@ -44,7 +44,7 @@ def normalise(X: Any, at: int, out: Any, to: int, d: int, E: int) -> Any:
     even, odd = splat(1, 0.0), splat(1, 0.0)
     for i in range(at, at + d * WIDTH, WIDTH):
         one = load(1, X, i, 0) - mean
-        even, odd = odd, fma(one, one, even)  # by turns, so that neither waits for the other
+        even, odd = odd, fma(one, one, even)  # in turns, so that neither waits for the other
     variance = (even + odd) * np.float32(1.0 / d)
     inverse = splat(1, 1.0) / sqrt(variance + np.float32(EPSILON))
     for i in range(0, d * WIDTH, WIDTH):
@@ -56,7 +56,7 @@ def normalise(X: Any, at: int, out: Any, to: int, d: int, E: int) -> Any:
 def normalise_backward(
     d_normed: Any, normed: Any, inverse: Any, also: Any, out: Any, d: int
 ) -> None:
-    """The gradient behind the norm taken to before it, plus ``also``, into ``out``."""
+    """Write the gradient of the norm's input, from that of its output, plus ``also`` to ``out``."""
     mean, product = splat(1, 0.0), splat(1, 0.0)
     for i in range(0, d * WIDTH, WIDTH):
         g = load(1, d_normed, i, 0)
@@ -71,7 +71,7 @@ def normalise_backward(
 
 @numba.njit(nogil=True, inline="always")
 def _normal(x: Any) -> Any:
-    """The normal distribution at a tile of one row, and its density times the root of 2 pi."""
+    """The normal distribution function of a tile of one row, and its density times sqrt(2 pi)."""
     u = x * np.float32(ROOT_HALF)
     u = where_above(u, np.float32(0.0), u, splat(1, 0.0) - u)
     density = exponential(splat(1, 0.0) - u * u)
@@ -85,7 +85,7 @@ def _normal(x: Any) -> Any:
 
 @numba.njit(nogil=True)
 def gelu(X: Any, out: Any, features: int) -> None:
-    """x times the normal distribution at x."""
+    """x times the normal distribution function at x."""
     for i in range(0, features * WIDTH, WIDTH):
         x = load(1, X, i, 0)
         store(out, i, 0, x * _normal(x)[0])
@@ -93,7 +93,7 @@ def gelu(X: Any, out: Any, features: int) -> None:
 
 @numba.njit(nogil=True)
 def gelu_backward(X: Any, d_out: Any, features: int) -> None:
-    """The gradient before GELU in place of that behind it."""
+    """Replace the gradient of GELU's output with that of its input."""
     for i in range(0, features * WIDTH, WIDTH):
         x = load(1, X, i, 0)
         below, density = _normal(x)
@@ -103,6 +103,6 @@ def gelu_backward(X: Any, d_out: Any, features: int) -> None:
 
 @numba.njit(nogil=True)
 def add_row_sums(out: Any, X: Any, features: int) -> None:
-    """Add the sum over the examples of each feature."""
+    """Add the sum of each feature over the examples to ``out``."""
     for i in range(features):
         out[i] += horizontal_sum(load(1, X, i * WIDTH, 0))

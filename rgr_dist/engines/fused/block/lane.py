@@ -51,7 +51,7 @@ class BlockLane:
         self.best, self.best_theta = -1.0, theta.copy()
 
     def _views(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The parameters by name and as the reference shapes them: views of ``theta``."""
+        """The parameters by name, shaped as in the reference: views of ``theta``."""
         d, E, views = self.sizes.d, self.sizes.E, {}
         for name, part in self.arrays.parts._asdict().items():
             if name.startswith("b"):
@@ -62,7 +62,7 @@ class BlockLane:
         return views
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps."""
+        """Take ``steps`` training steps."""
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
             count = min(BATCHES, end - self.steps)
@@ -71,13 +71,13 @@ class BlockLane:
             self.steps += count
 
     def is_finite(self) -> bool:
-        """Whether every parameter is a number."""
+        """Whether every parameter is finite."""
         return bool(np.isfinite(self.theta).all())
 
     def check(self, above: float | None) -> float:
-        """The validation accuracy, whatever it is asked to be above; the best weights are kept.
+        """The validation accuracy; ``above`` is ignored. Keeps a copy of the best weights.
 
-        Not those of a smaller limit between two checks, which a longer run does not look at.
+        A check at a smaller limit, between two regular ones, keeps none: a longer run lacks it.
         """
         accuracy, _ = self._score(self.task.validation)
         is_regular = self.steps % self.run.cell.training.check_every == 0
@@ -86,7 +86,7 @@ class BlockLane:
         return accuracy
 
     def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
-        """How the lane ended, tested with its best weights, but for its ``seconds``."""
+        """How the lane ended, tested with its best weights, without its ``seconds``."""
         own, best = self.theta.copy(), max(self.best, val_score or 0.0)
         if best == self.best:
             self.theta[:] = self.best_theta
@@ -112,7 +112,7 @@ class BlockLane:
 
     @staticmethod
     def brief_runs(run: Run) -> list[Run]:
-        """A short run that needs every kernel."""
+        """A short run that uses every kernel."""
         brief = Training(
             max_steps=1, check_every=1, batch_size=2, weight_decay=0.0,
             validation_contexts=2, test_contexts=2,
@@ -122,7 +122,7 @@ class BlockLane:
 
 
 def make_workspace(sizes: Sizes) -> Workspace:
-    """The buffers of sixteen examples."""
+    """The buffers for sixteen examples."""
     h, d, E, n, f = sizes.h, sizes.d, sizes.E, sizes.n, sizes.f
     features = {
         **dict.fromkeys(("Q", "dQ"), h * sizes.k),

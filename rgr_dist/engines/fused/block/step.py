@@ -1,11 +1,11 @@
 """The compiled training step of model ``transformer``: forward, backward, AdamW.
 
-The numbers are those of ``models.transformer``, in the order of ``lanes.transformer``: the
-embeddings are frozen, so the norm of the input Z is no part of the gradient; and since only one
-position has a query, a head's keys and values are applied to one vector each instead of n of them,
-s = (W_K q) . Z and mixed = p Z, of which W_V makes the head's output.
+It computes what ``models.transformer`` does, in the order of ``lanes.transformer``: the embeddings
+are frozen, so no gradient goes through Z, the norm of the input; and since only one position has a
+query, W_K and W_V of a head are each applied to one vector instead of n: s = (W_K q) . Z, and
+mixed = p Z, from which W_V makes the head's output.
 
-A batch is taken sixteen examples at a time, so that all of their activations stay in cache. These
+A batch is taken sixteen examples at a time, so that all their activations stay in cache. These
 are [features, 16]: a row is a register, norms, softmax and attention are sums of registers, and no
 width has to be a multiple of anything. Matrices are flat. In names: h heads, k = d_k, D = h k,
 v = d / h, d = d_model, n positions, f = d_ff, V = m + 1 answers; E is d, padded to a multiple of
@@ -61,7 +61,7 @@ class Sizes(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Where the parameters are: views of one flat array, in the order they lie there."""
+    """The parameters as views of one flat array, in their order there."""
 
     W_V: FloatArray
     W_O: FloatArray
@@ -74,7 +74,7 @@ class Parts(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What sixteen examples write and the next overwrite; float32, flat, zero at first.
+    """What sixteen examples write and the next sixteen overwrite; float32, flat, zero at first.
 
     Attributes:
         rows: a position of each example, before it is transposed, [16, E].
@@ -110,12 +110,12 @@ class Workspace(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """All that the kernel takes of a lane.
+    """Everything that the kernel takes from a lane.
 
     Attributes:
         table: embeddings of the items, then of NULL, [V, E].
         theta, first, second, gradient: the parameters, their moments and gradient, flat.
-        parts, d_parts: where the parameters are in theta, and in gradient.
+        parts, d_parts: each parameter as a view of theta, and its gradient as a view of gradient.
     """
 
     table: FloatArray
@@ -131,12 +131,12 @@ class Arrays(NamedTuple):
 
 @cached_kernel(nogil=True)
 def train_block(lane: Any, batches: Any, rates: Any, roots: Any, decays: Any) -> Any:
-    """One training step on each batch in turn; without rates, a count of the answers.
+    """Take one training step on each batch in turn; without rates, count the answers.
 
     Args:
         lane: its ``Arrays``.
         batches: int32 [n, size, 2 l + 2]: query, the two items of each slot, answer.
-        rates, roots: of each step, as ``adamw`` takes them, float32.
+        rates, roots: for each step, as ``adamw`` takes them, float32.
         decays: 1 - learning rate * weight decay of each step, float32.
 
     Returns:
@@ -169,11 +169,11 @@ def train_block(lane: Any, batches: Any, rates: Any, roots: Any, decays: Any) ->
 
 @numba.njit(nogil=True)
 def read(examples: Any, table: Any, work: Any, sizes: Any) -> None:
-    """The norm of every position of at most sixteen examples, and the query's own embedding."""
+    """Read at most sixteen examples: the norm of every position, and the query's own embedding."""
     n, d, E, Z, rows = sizes.n, sizes.d, sizes.E, work.Z, work.rows
     for position in range(n):
         for r in range(WIDTH):
-            e = min(r, examples.shape[0] - 1)  # the padding repeats the last
+            e = min(r, examples.shape[0] - 1)  # padding repeats the last example
             if position < n - 2:
                 one = examples[e, 1 + 2 * position] * E
                 other = examples[e, 2 + 2 * position] * E
@@ -194,7 +194,7 @@ def read(examples: Any, table: Any, work: Any, sizes: Any) -> None:
 
 @numba.njit(nogil=True)
 def forward(table: Any, parts: Any, work: Any, sizes: Any) -> None:
-    """The logits of the examples that were read."""
+    """Compute the logits of the examples that were read."""
     h, k, v, d, E, n, f, V = (
         sizes.h, sizes.k, sizes.v, sizes.d, sizes.E, sizes.n, sizes.f, sizes.V,
     )  # fmt: skip
@@ -243,7 +243,7 @@ def count_answers(examples: Any, logits: Any, V: int) -> Any:
 
 @numba.njit(nogil=True)
 def loss_backward(examples: Any, share: Any, logits: Any, V: int) -> None:
-    """The gradient of the mean cross-entropy in place of the logits; 0 for the padding."""
+    """Replace the logits with the gradient of the mean cross-entropy; it is 0 for padding."""
     largest = load(1, logits, 0, 0)
     for u in range(1, V):
         z = load(1, logits, u * WIDTH, 0)
@@ -264,7 +264,7 @@ def loss_backward(examples: Any, share: Any, logits: Any, V: int) -> None:
 
 @numba.njit(nogil=True)
 def backward(table: Any, parts: Any, d_parts: Any, work: Any, sizes: Any) -> None:
-    """Add the examples' share to the gradient of the parameters, from that of the logits."""
+    """Add the examples' share of the parameters' gradient, from the gradient of the logits."""
     h, k, v, d, E, n, f, V = (
         sizes.h, sizes.k, sizes.v, sizes.d, sizes.E, sizes.n, sizes.f, sizes.V,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from rgr_dist.study.database import Function
 from rgr_dist.study.training import Training
 
 BLOCK = 256
-"""Steps of one call."""
+"""The most steps of one call of the kernel."""
 
 
 class FactsLane:
@@ -70,7 +70,7 @@ class FactsLane:
         self._epoch = -1, self.task.triples
 
     def _views(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The parameters by name and as the reference shapes them: views of ``theta``."""
+        """The parameters by name, shaped as in the reference: views of ``theta``."""
         s, parts = self.arrays.sizes, self.arrays.parts
         keys, queries, values = self.task.shape
         d, key_rows, shared = self.run.cell.d_model, s.h * s.c, s.h * (s.c + s.v)
@@ -87,7 +87,7 @@ class FactsLane:
         }
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps."""
+        """Take ``steps`` training steps."""
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
             batches = self._batches(min(BLOCK, end - self.steps))
@@ -100,7 +100,7 @@ class FactsLane:
     def _batches(
         self, most: int
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The next batches, at most so many and of one epoch: triples, first and last of each."""
+        """The next batches, at most ``most`` and of one epoch: triples, begin and end of each."""
         task, n = self.task, len(self.task.triples)
         if task.batches_per_epoch == 1:
             return task.triples, np.zeros(most, dtype=np.int64), np.full(most, n)
@@ -112,7 +112,7 @@ class FactsLane:
         return self._epoch[1], begins, np.minimum(begins + size, n)
 
     def is_finite(self) -> bool:
-        """Whether every parameter is a number."""
+        """Whether every parameter is finite."""
         return bool(np.isfinite(self.theta).all())
 
     def accuracies(self) -> dict[str, float]:
@@ -123,11 +123,11 @@ class FactsLane:
         return dict(zip(("argmax", "softmax"), (int(n) / len(triples) for n in right), strict=True))
 
     def check(self, above: float | None) -> float:
-        """The accuracy that the run is judged by, whatever it is asked to be above."""
+        """The accuracy by which the run is judged; ``above`` is ignored."""
         return self.accuracies()[self.run.cell.facts.score]
 
     def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
-        """How the lane ended, with what its layer knows, but for its ``seconds``."""
+        """How the lane ended, with what its layer knows but without its ``seconds``."""
         known = self.weights(), self.accuracies()
         return facts_outcome(self.task, self.run, *known, self.steps, stop_reason)
 
@@ -137,7 +137,7 @@ class FactsLane:
 
     @staticmethod
     def brief_runs(run: Run) -> list[Run]:
-        """A short run that needs every kernel."""
+        """A short run that uses every kernel."""
         database = Function(family="function", keys=2, queries=2, values=2)
         brief = Training(max_steps=1, check_every=1)
         cell = Cell(model="facts", m=4, d_model=2, database=database, training=brief)

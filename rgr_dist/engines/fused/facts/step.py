@@ -1,17 +1,17 @@
 """The compiled training step of model ``facts``, from the factors of its logits.
 
-With the names of ``models.facts``: the logits of a triple's pair are E_q + sum_i A^i_kq V^i_k +
-(1 - A^i_kq) V^i_q, with E = X_Q U here, and V^i over the tokens: keys first, then queries. V^i
-and A^i are made once for a step, so that a triple costs h sums of rows, and no product.
+In the notation of ``models.facts``, the logits of a triple's pair are E_q + sum_i A^i_kq V^i_k +
+(1 - A^i_kq) V^i_q. Here E = X_Q U, and V^i covers the tokens: keys first, then queries. V^i
+and A^i are computed once per step, so that a triple costs h sums of rows and no matrix product.
 
-Everything is laid out so that inner loops run over sixteen contiguous floats; the padding is
+Arrays are laid out so that inner loops run over sixteen contiguous floats; the padding is
 zero and stays zero. Matrices are flat. In names: h heads, c = d_head,qk, v = d_head,vo; K, Q, V and
 d are padded to multiples of 16, and T = K + Q tokens.
 
     X     [d, T]     embeddings, transposed
-    W     [D, d]     W_K, W_V and W_Q transposed: rows 0, h c and h (c + v) on
+    W     [D, d]     W_K, W_V and W_Q transposed: from rows 0, h c and h (c + v) on
     W_O   [h v, d],  U [d, V]
-    P     [D, T]     W X: keys, values and queries; of the latter, columns from K on alone
+    P     [D, T]     W X: keys, values and queries; for queries, only columns from K on
     C     [h v, V]   W_O U
     A     [h, Q, K]  attention on the key
     L_V   [h, T, V]  V^i of every token; L_E [Q, V] is E
@@ -42,7 +42,7 @@ from rgr_dist.engines.fused.simd_memory import FloatArray, load, store, transpos
 from rgr_dist.kernel_cache import cached_kernel
 
 LOWEST = np.float32(-3e38)
-"""Below every logit; the largest of none."""
+"""Below every logit; where a search for the largest begins."""
 
 
 class Sizes(NamedTuple):
@@ -54,8 +54,8 @@ class Sizes(NamedTuple):
         T: tokens, K + Q.
         queries: |Q|.
         values: |V|.
-        residual: whether E is X_Q U, or nothing.
-        first, last: the trained part of ``theta``.
+        residual: whether E is X_Q U, or 0.
+        first, last: where the trained part of ``theta`` begins and ends.
     """
 
     h: int
@@ -74,7 +74,7 @@ class Sizes(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Where the parameters are: views of one flat array."""
+    """The parameters as views of one flat array."""
 
     X: FloatArray
     W: FloatArray
@@ -89,7 +89,7 @@ class Workspace(NamedTuple):
         X_t: [T, d]; U_t: [V, d].
         L_t: the transpose of a part of dL_V, [V, T], or of dL_E, [V, Q].
         row: logits of a triple, then their gradient, [V].
-        number: of each value, [V].
+        number: the number of each value, 0 to V - 1, [V].
         is_value: 1 at a value, 0 in the padding, [V].
     """
 
@@ -112,11 +112,11 @@ class Workspace(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """All that the kernel takes of a lane.
+    """Everything that the kernel takes from a lane.
 
     Attributes:
         theta, first, second, gradient: the parameters, their moments and gradient, flat.
-        parts, d_parts: where the parameters are in theta, and in gradient.
+        parts, d_parts: each parameter as a view of theta, and its gradient as a view of gradient.
     """
 
     theta: FloatArray
@@ -140,17 +140,17 @@ def train_facts(
     decays: Any,
     tau: float,
 ) -> Any:
-    """One training step on each batch in turn; with no batch, a check.
+    """Take one training step on each batch in turn; without batches, do a check.
 
     Args:
         lane: its ``Arrays``.
         triples: int32 [n, 3]; batch i is ``triples[begins[i] : ends[i]]``.
-        rates, roots: of each step, as ``adamw`` takes them, float32.
+        rates, roots: for each step, as ``adamw`` takes them, float32.
         decays: 1 - learning rate * weight decay of each step, float32.
 
     Returns:
-        Where there is no batch, how many triples are right by argmax and by softmax≥tau. One
-        kernel has both, since its compilation takes longer than a brief training.
+        Without batches, how many triples are right by argmax and by softmax≥tau. One kernel does
+        both steps and checks, since compiling it takes longer than a brief training.
     """
     work, sizes, steps = lane.work, lane.sizes, begins.size
     for index in range(max(1, steps)):
@@ -188,7 +188,7 @@ def count_right(work: Any, sizes: Any, triples: Any, tau: float) -> Any:
 
 @numba.njit(nogil=True, inline="always")
 def forward(parts: Any, work: Any, sizes: Any) -> None:
-    """The factors of the logits."""
+    """Compute the factors of the logits."""
     h, c, v, K, Q, V, d, T = (
         sizes.h, sizes.c, sizes.v, sizes.K, sizes.Q, sizes.V, sizes.d, sizes.T,
     )  # fmt: skip
@@ -210,7 +210,7 @@ def forward(parts: Any, work: Any, sizes: Any) -> None:
 
 @numba.njit(nogil=True, inline="always")
 def attend(work: Any, sizes: Any, i: int, q: int, scale: Any) -> None:
-    """A^i_kq = sigmoid(s_k - s_q) for all keys."""
+    """Compute A^i_kq = sigmoid(s_k - s_q) for all keys."""
     h, c, v, K, T = sizes.h, sizes.c, sizes.v, sizes.K, sizes.T
     query, key = (h * (c + v) + i * c) * T + K + q, i * c * T
     own = np.float32(0.0)
@@ -226,7 +226,7 @@ def attend(work: Any, sizes: Any, i: int, q: int, scale: Any) -> None:
 
 @numba.njit(nogil=True, inline="always")
 def pair_logits(k: int, q: int, sizes: Any, A: Any, L_V: Any, L_E: Any, row: Any, mask: Any) -> Any:
-    """The logits of a pair into ``row``; returns the largest."""
+    """Write the logits of a pair to ``row``; returns the largest."""
     V = sizes.V
     most = splat(1, LOWEST)
     for u in range(0, V, WIDTH):
@@ -243,7 +243,7 @@ def pair_logits(k: int, q: int, sizes: Any, A: Any, L_V: Any, L_E: Any, row: Any
 
 @numba.njit(nogil=True, inline="always")
 def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) -> None:
-    """The gradient of the factors of the logits, from the mean cross-entropy of a batch."""
+    """Compute the gradient of the logits' factors, from the mean cross-entropy of a batch."""
     A, L_V, L_E, row, mask = work.A, work.L_V, work.L_E, work.row, work.is_value
     dA, dL_V, dL_E, number = work.dA, work.dL_V, work.dL_E, work.number
     dA[:] = dL_V[:] = dL_E[:] = np.float32(0.0)
@@ -280,7 +280,7 @@ def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) ->
 
 @numba.njit(nogil=True, inline="always")
 def backward(parts: Any, d_parts: Any, work: Any, sizes: Any) -> None:
-    """The gradient of the parameters from that of the factors."""
+    """Compute the gradient of the parameters from that of the factors."""
     h, c, v, K, Q, V, d, T = (
         sizes.h, sizes.c, sizes.v, sizes.K, sizes.Q, sizes.V, sizes.d, sizes.T,
     )  # fmt: skip
@@ -312,7 +312,7 @@ def backward(parts: Any, d_parts: Any, work: Any, sizes: Any) -> None:
 
 @numba.njit(nogil=True, inline="always")
 def attend_backward(work: Any, sizes: Any, i: int, scale: Any) -> None:
-    """Gradients of a head's keys and queries from those of its attention."""
+    """Compute gradients of a head's keys and queries from those of its attention."""
     h, c, v, K, T = sizes.h, sizes.c, sizes.v, sizes.K, sizes.T
     query, key = (h * (c + v) + i * c) * T, i * c * T
     one = np.float32(1.0)
