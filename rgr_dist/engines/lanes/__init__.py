@@ -2,6 +2,6 @@
 
 import os
 
-# Products of few rows were seen to round by a lane's place, unless MKL is told before its first
-# product to round alike everywhere. This costs no time that could be measured.
+# Products of few rows were seen to round differently by a lane's position, unless MKL is told
+# before its first product to round the same everywhere. This costs no measurable time.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

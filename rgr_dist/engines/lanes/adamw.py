@@ -12,11 +12,11 @@ from rgr_dist.study.training import Training
 
 
 class AdamW:
-    """The moments of some parameters, whose first dimension is the lanes, and their steps.
+    """The moments and steps of parameters whose first dimension is the lanes.
 
     Args:
         parameters: updated in place.
-        training: its learning rate, schedule and decoupled weight decay.
+        training: gives the learning rate, schedule and decoupled weight decay.
     """
 
     def __init__(self, parameters: Sequence[Tensor], training: Training) -> None:
@@ -24,22 +24,22 @@ class AdamW:
         self.rate: float | Tensor = training.learning_rate
         if training.schedule != "constant":  # a captured step reads its rate from the device
             device = parameters[0].device
-            wide = torch.float64 if device.type == "cpu" else torch.float32  # as the kernels read
+            wide = torch.float64 if device.type == "cpu" else torch.float32  # kernels read this
             self.rate = torch.zeros((), dtype=wide, device=device)
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
-        self.steps = torch.zeros((), device=parameters[0].device)  # float32, as torch.optim has it
+        self.steps = torch.zeros((), device=parameters[0].device)  # float32, as in torch.optim
 
     def take_rate(self, rate: float) -> None:
-        """Take steps of this learning rate from here on; outside a capture."""
+        """Use this learning rate from here on; to be called outside a capture."""
         if isinstance(self.rate, Tensor):
             self.rate.fill_(rate)
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor]) -> None:
-        """Take one step; works on buffers of the device alone, so it can be captured."""
+        """Take one step; works only on buffers of the device, so it can be captured."""
         self.steps.add_(1)
         # torch.optim.AdamW(fused=True) makes this very call, with the same bits. Its own step costs
-        # 100 us more, half as much again as a step of ten small lanes, and warns outside a graph.
+        # 100 us more, half the time of a step of ten small lanes, and warns outside a graph.
         torch._fused_adamw_(
             parameters,
             gradients,

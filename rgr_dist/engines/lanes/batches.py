@@ -1,4 +1,4 @@
-"""What the lanes of a program read: embeddings, labels, and training contexts by the block.
+"""What the lanes of a program read: embeddings, labels, and training contexts in blocks.
 
 Shapes in names: L lanes, l items of a context, d = d_model, r = the most out-neighbours of an
 item, v = width of a message; m items and one of padding.
@@ -26,12 +26,12 @@ class Batches:
     A context is filled up with item m, whose embedding is zero and which has no edges.
 
     Attributes:
-        length, d: items of a context and d_model, as padded.
+        length, d: items of a context and d_model, both padded.
         X_Lmd: embeddings.
-        X_Lld: embeddings of the items of the present contexts.
-        targets_Lmr: out-neighbours of each item, as numbers of the lanes' type; padded with -1.
+        X_Lld: embeddings of the items of the current contexts.
+        targets_Lmr: out-neighbours of each item, as numbers of the lanes' dtype; padded with -1.
         y_Lll: 1 where the second item of a pair is an out-neighbour of the first, else 0.
-        V_Lmv, V_Llv: messages of all items and of those of the present contexts; of width 0
+        V_Lmv, V_Llv: messages of all items and of those of the current contexts; of width 0
             unless the loss is that of messages.
     """
 
@@ -93,7 +93,7 @@ class Batches:
         self.cursor.zero_()
 
     def advance(self) -> None:
-        """Go to the next context of the block; works on the device alone, so it can be captured."""
+        """Go to the next context of the block; works only on the device, so it can be captured."""
         torch.index_select(self.block, 0, self.cursor, out=self.rows)
         self.cursor.add_(1)
         rows = self.rows.view(-1)

@@ -1,4 +1,4 @@
-"""A step that is repeated many times: called as it is, or on a GPU replayed as a CUDA graph."""
+"""A step that is repeated many times: called as it is or, on a GPU, replayed as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 
 class Repeated:
-    """Calls the same function again and again: it takes and returns nothing but works on buffers.
+    """Calls the same function again and again; it takes and returns nothing, and works on buffers.
 
-    A step of training is some 25 short kernels, and a GPU would wait for each to be launched.
-    So there the first call warms up on a stream of its own, as capture requires, the second
-    records the graph, and that and every later one replay it.
+    A training step is some 25 short kernels, and a GPU would wait for each to be launched. On a
+    GPU, therefore, the first call warms up on a stream of its own, as capture requires; the second
+    records the graph; and the second and every later call replay it.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -20,7 +20,7 @@ class Repeated:
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, step: Callable[[], None]) -> None:
-        """Do one step; the same one at every call."""
+        """Do one step, which must be the same at every call."""
         if not self.on_gpu:
             step()
         elif not self.warm:

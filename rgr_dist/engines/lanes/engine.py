@@ -1,9 +1,9 @@
-"""Many runs in one program, on any device; each lane stops for itself.
+"""Many runs in one program, on any device; each lane stops on its own.
 
-On a GPU a layer of edges has a thread block for each lane (``engines.cuda``), if one has room for
-it. Else the program is torch's: lanes that have stopped are compacted away, and on a GPU the step
-is captured as a CUDA graph, anew after each compaction. How far the products of cuBLAS depend there
-on a lane's neighbours is not known.
+On a GPU, each lane of a layer of edges gets a thread block (``engines.cuda``) if it fits into one.
+Otherwise torch runs the program: lanes that have stopped are compacted away, and on a GPU the step
+of a layer of edges is captured as a CUDA graph, again after each compaction. How much cuBLAS
+products there depend on a lane's neighbours is not known.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rgr_dist.study.cell import Run
 
 
 class LanesEngine(Engine):
-    """Batched training in torch: the engine for a GPU, and for layers of files.
+    """Batched training in torch: the engine for a GPU, and for layers from files.
 
     Args:
-        compiled: whether the step of a layer of a file is compiled; by default where it can be.
+        compiled: whether to compile the step of a layer from a file; by default, if possible.
     """
 
     name = "lanes"
@@ -44,7 +44,7 @@ class LanesEngine(Engine):
         self.dtype, self.compiled = dtype, compiled
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run until it stops, and say how it would have ended at smaller limits too."""
+        """Train every run until it stops, and report how it would have ended at smaller limits."""
         outcomes: list[list[Outcome]] = [[] for _ in runs]
         lanes, evaluation = self._start(runs)
         checks = [Checks(lanes.cell, budgets) for _ in runs]
@@ -76,7 +76,7 @@ class LanesEngine(Engine):
                 lanes.keep(running)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks or stopping."""
+        """The weights after ``steps`` steps, without checks or early stopping."""
         lanes, _ = self._start(runs)
         lanes.advance(steps)
         return [lanes.weights(lane) for lane in range(len(runs))]

@@ -2,7 +2,7 @@
 
 Micro-F1: where items are few, every pair of them is scored once and counts as often as it occurs;
 where they are many, or a pair's score may depend on its context, each context is scored. A check
-that only asks whether F1 exceeds a value looks first at the contexts that were wrong the last
+that only asks whether F1 exceeds a value looks first at the contexts that had the most errors last
 time, and ends as soon as the answer is no. Mean squared error of retrieved messages (Sec. 7.2):
 each context is scored, and no check ends early. In all cases only a lane's own numbers enter its
 score.
@@ -33,24 +33,24 @@ from rgr_dist.models.own_layer import paid
 Contexts = npt.NDArray[np.int32]
 
 PAIRS_AT_ONCE_ON_CPU, PAIRS_AT_ONCE_ON_GPU = 2**20, 2**28
-"""Scores of pairs of items that are held at once: what fits in a core's cache, or a GiB."""
+"""Scores of pairs of items that are held at once: what fits in a core's cache, or in a GiB."""
 SCORES_AT_ONCE_ON_CPU, SCORES_AT_ONCE_ON_GPU = 2**18, 2**28
-"""Scores of pairs in contexts, by head, that are held at once."""
+"""Scores of pairs in contexts that are held at once, counting each head's."""
 PAIRS_AT_MOST = 2**21
-"""Pairs that are counted for each lane; a bound on memory."""
+"""The most pairs that are counted for a lane; this bounds memory."""
 BETWEEN_LOOKS = 64
-"""Contexts scored before a check asks whether it can still be passed."""
+"""Contexts scored before a check asks again whether F1 can still exceed the value."""
 
 
 class Evaluation:
-    """Scores lanes, and keeps what their checks need from one to the next."""
+    """Scores lanes, and keeps what each check needs from the one before."""
 
     def __init__(self, lanes: Lanes | OwnLanes) -> None:
         self.lanes = lanes
         self.scorers: dict[int, PairScorer | ContextScorer | ErrorScorer] = {}  # by run index
 
     def validate(self, lane: int, above: float | None = None) -> float | None:
-        """Score of a lane over its validation contexts, or None: an F1 that is not above."""
+        """Score of a lane over its validation contexts, or None for an F1 not above ``above``."""
         index = self.lanes.indices[lane]
         if index not in self.scorers:
             self.scorers[index] = self._scorer(lane, self.lanes.tasks[lane].validation)
@@ -97,9 +97,9 @@ class Evaluation:
 def pairs_pay(m: int, d_model: int, contexts: Contexts, device: torch.device) -> bool:
     """Whether scoring all pairs of items is faster than scoring the contexts one by one.
 
-    On a CPU if they are no more than the pairs of the contexts, since either way items are
-    projected once. On a GPU if they are less work than contexts that are projected anew, since
-    there one product scores all pairs.
+    On a CPU it is if there are no more pairs of items than pairs in contexts, since items are
+    projected once either way. On a GPU it is if all pairs, scored by one product, are less work
+    than contexts that are each projected anew.
     """
     n, length = contexts.shape
     if device.type == "cpu":
@@ -127,7 +127,7 @@ class PairScorer:
         self.actual = self._over_edges(self.counts_mm, slice(None))
 
     def score(self, layer: Layer | OwnLane, above: float | None = None) -> float:
-        """Micro-F1, whatever it is asked to be above: the sum over all pairs has it at once."""
+        """Micro-F1; ``above`` is ignored, since all pairs are scored anyway."""
         assert isinstance(layer, Layer)
         X_1dm = layer.X_md[:-1].unsqueeze(0).transpose(1, 2)
         m, h = X_1dm.shape[2], layer.h
@@ -139,11 +139,11 @@ class PairScorer:
             S_pm = torch.bmm(Q[:, :, part].transpose(1, 2), K).amax(0)
             counts_pm = S_pm.gt_(layer.tau).mul_(self.counts_mm[part])
             tp += self._over_edges(counts_pm, part)
-            predicted += int(counts_pm.sum(1).double().sum())  # of a row alone exact in float32
+            predicted += int(counts_pm.sum(1).double().sum())  # float32 is exact only for a row
         return micro_f1(tp, predicted, self.actual)
 
     def _over_edges(self, counts_pm: Tensor, part: slice) -> int:
-        """The sum of counts of the pairs of some sources over those that are edges."""
+        """The sum of the counts of some sources' pairs, over those pairs that are edges."""
         targets_pr = self.targets_mr[part]
         counts_pr = counts_pm.gather(1, targets_pr.clamp(min=0)).mul_(targets_pr >= 0)
         return int(counts_pr.sum(1).double().sum())
@@ -152,7 +152,7 @@ class PairScorer:
 class _InContexts:
     """The combined scores of one lane in one set of contexts.
 
-    Contexts are padded to whole registers, so that the scores of one have the same bits in any
+    Contexts are padded to whole registers, so that a context's scores have the same bits in any
     order. Queries and keys depend on the item alone, so all items are projected once.
 
     Args:
@@ -174,7 +174,7 @@ class _InContexts:
         return max(1, scores // (h * self.nodes.shape[1] ** 2))
 
     def scores(self, layer: Layer | OwnLane) -> Callable[[Tensor], Tensor]:
-        """The scores of some contexts by their numbers, [n] to [n, l, l]."""
+        """A function from the numbers of some contexts, [n], to their scores, [n, l, l]."""
         if isinstance(layer, Layer):
             return partial(self._combined, layer, layer.project())
         return lambda block: layer.scores(self.nodes[block, : self.length])
@@ -201,7 +201,7 @@ class ContextScorer(_InContexts):
         self.errors = torch.zeros(len(contexts), dtype=torch.int64, device=targets_mr.device)
 
     def score(self, layer: Layer | OwnLane, above: float | None = None) -> float | None:
-        """Micro-F1, or None if it is certainly not above a value."""
+        """Micro-F1, or None if it is certainly not above ``above``."""
         order = torch.argsort(self.errors, descending=True, stable=True)
         scores, at_once = self.scores(layer), self.at_once(layer.h)
         tp = predicted = errors = 0
@@ -231,7 +231,7 @@ class ErrorScorer(_InContexts):
         """Mean squared error over the positions whose target is present; 0.0 if there are none.
 
         Args:
-            above: not used; what ``ContextScorer`` takes.
+            above: ignored; here because ``ContextScorer`` takes it.
         """
         scores, total = self.scores(layer), 0.0
         every = torch.arange(len(self.nodes), device=self.nodes.device)

@@ -1,13 +1,13 @@
 """From the scores of all heads to their gradient, written out by hand.
 
-It is the work of two parts, which the model's record names. *Heads* make one score of those of all
-heads: ``forward`` takes S_Lhll to combined scores, [L, l, l], and keeps or changes it as
-``backward`` needs it, which turns it into dL/dS; ``combine`` does without padding, [h, n, l, l] to
-[n, l, l], to evaluate one lane. A *loss* has ``grad_scores``, dL/dS of combined scores, [L, l, l];
-it writes dL/dtau if there is a threshold. Padded items get a gradient of exactly zero.
+Two parts do this, and the model's record names them. *Heads* combine the scores of all heads into
+one: ``forward`` turns S_Lhll into combined scores, [L, l, l], and keeps or changes it as needed by
+``backward``, which turns it into dL/dS; ``combine`` combines one lane's scores without padding,
+[h, n, l, l] to [n, l, l], to evaluate it. A *loss* has ``grad_scores``, dL/dS of combined scores,
+[L, l, l]; it writes dL/dtau if there is a threshold. Padded items get a gradient of exactly zero.
 
-Parts work on buffers of their own, allocated for so many lanes. Shapes in names: L lanes, l
-items of a context, h heads, v = width of a message; all padded.
+Each part works on its own buffers, allocated for a fixed number of lanes. Shapes in names: L lanes,
+l items of a context, h heads, v = width of a message; all padded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MaxOverHeads:
         return torch.amax(S_Lhll, 1, out=self.S_Lll)
 
     def backward(self, G_Lll: Tensor, S_Lhll: Tensor) -> None:
-        """The gradient of a pair, shared by the heads that reach its maximum."""
+        """Give a pair's gradient to the heads that reach its maximum, in equal shares."""
         is_max = S_Lhll.eq_(self.S_Lll.unsqueeze(1))  # 1 or 0, as numbers
         G_Lll.div_(torch.sum(is_max, 1, out=self.ties_Lll))
         is_max.mul_(G_Lll.unsqueeze(1))
@@ -47,7 +47,7 @@ class SoftmaxSum:
 
     def __init__(self, batches: Batches, h: int, d_k: int) -> None:
         L, length, like = len(batches), batches.length, batches.X_Lld
-        self.d_k = d_k  # not what it is padded to
+        self.d_k = d_k  # without padding
         self.scale = torch.tensor(d_k).to(like).rsqrt()
         self.absent_l = like.new_zeros(length)
         self.absent_l[batches.cell.context.length :] = -torch.inf
@@ -62,7 +62,7 @@ class SoftmaxSum:
         return torch.sum(self.A_Lhll, 1, out=self.A_Lll)
 
     def backward(self, G_Lll: Tensor, S_Lhll: Tensor) -> None:
-        """A (G - sum over q of A G), and the scale."""
+        """A (G - sum over q of A G), times the scale."""
         torch.mul(self.A_Lhll, G_Lll.unsqueeze(1), out=S_Lhll)
         torch.sum(S_Lhll, 3, keepdim=True, out=self.mean_Lhl1)
         S_Lhll.addcmul_(self.A_Lhll, self.mean_Lhl1, value=-1).mul_(self.scale)
@@ -89,7 +89,7 @@ class EdgeLoss:
         self.slope = pairs * (self.alpha / self.length**2)
 
     def grad_scores(self, S_Lll: Tensor, tau_L: Tensor, tau_gradient_L: Tensor) -> Tensor:
-        """Alpha / l^2 times sigmoid(z), or at an edge times -weight sigmoid(-z).
+        """Alpha / l^2 times sigmoid(z), or -weight sigmoid(-z) at an edge; z = alpha (S - tau).
 
         The weight is l - 1, or #negatives / #positives of the context.
         """
@@ -97,7 +97,7 @@ class EdgeLoss:
         torch.add(self.sharpness, y, alpha=-2 * self.alpha, out=factor)
         torch.sub(S_Lll, tau_L.view(-1, 1, 1), out=G).mul_(factor).sigmoid_()
         if self.balanced:
-            boost = self.boost_L11  # 1 + weight; without positives, whatever is finite
+            boost = self.boost_L11  # 1 + weight; without positives, any finite number
             torch.sum(y, (1, 2), keepdim=True, out=boost)
             boost.clamp_(min=1).reciprocal_().mul_(self.length**2)
             torch.mul(y, boost, out=factor)
@@ -110,7 +110,7 @@ class EdgeLoss:
 
 
 class MessageLoss:
-    """The squared error of the target's message, mixed from all by scores (Sec. 7.2, eq. (4))."""
+    """The squared error of messages mixed by scores, against the target's (Sec. 7.2, eq. (4))."""
 
     def __init__(self, batches: Batches) -> None:
         L, length, new = len(batches), batches.length, batches.X_Lld.new_empty
@@ -136,4 +136,4 @@ HEADS: Mapping[str | None, type[MaxOverHeads | SoftmaxSum]] = {
     "softmax": SoftmaxSum,
 }
 LOSSES: Mapping[str, type[EdgeLoss | MessageLoss]] = {"edges": EdgeLoss, "messages": MessageLoss}
-"""By what the model's record calls them."""
+"""Heads and losses by their names in a model's record."""

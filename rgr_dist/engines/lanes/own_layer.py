@@ -1,9 +1,9 @@
-"""The training state of lanes of a layer of its own file; ``own_program`` takes their steps.
+"""The training state of lanes of a layer from a file; ``own_program`` takes their steps.
 
-A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
-numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
-has no such tail; without, one lane is taken after another where contexts are no whole registers. On
-a GPU the step is not captured.
+A layer sees its contexts as they are, without padding. A torch kernel may then process a lane's
+numbers in its vectorised body or in its scalar tail, depending on the lane's position. A compiled
+kernel has no such tail; without one, lanes are stepped one at a time unless contexts fill whole
+registers. On a GPU the step is not captured.
 
 Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items, B steps of a
 block, R items of all lanes, r = the most out-neighbours of an item.
@@ -60,8 +60,8 @@ class OwnLanes:
 
     Attributes:
         indices: which of the runs each lane trains.
-        state: parameters and moments of the lanes, the last one repeated as ``_held`` has it.
-        parts: of as many lanes as the program takes, their state and what it reads.
+        state: parameters and moments of the lanes, the last one repeated as ``_held`` says.
+        parts: groups of as many lanes as the program takes, each with its state and contexts.
 
     Raises:
         ValueError: the runs differ in more than their seed.
@@ -104,13 +104,13 @@ class OwnLanes:
         return make(cell.layer, cell.training.sharpness, cell.graph.balanced, sizes)
 
     def _held(self, lanes: Sequence[int]) -> list[int]:
-        """The lanes that are held: two at least, since one would be rounded in its own way."""
+        """The lanes, filled up with the last one: at least two, since one rounds differently."""
         each = self.program.lanes
         count = max(2, len(lanes)) if each is None else padded(len(lanes), each)
         return [*lanes] + [lanes[-1]] * (count - len(lanes))
 
     def _parts(self) -> list[tuple[State, Contexts]]:
-        """What the program takes in each call, as views that are named once for all steps."""
+        """What the program takes in each call, as views that are made once for all steps."""
         batches, d, L = self.batches, self.cell.d_model, len(self.batches)
         X_Rd = batches.X_Lmd[:, :, :d].flatten(0, 1).contiguous()
         targets_Rr = batches.targets_Lmr.flatten(0, 1)
@@ -129,7 +129,7 @@ class OwnLanes:
         return [part(first) for first in range(0, L, each)]
 
     def _load(self, count: int) -> None:
-        """Draw the contexts of the next steps, at most BLOCK."""
+        """Draw the contexts of the next ``count`` steps, at most BLOCK."""
         self.batches.load(self.steps, count)
         rows_BLl = self.batches.block.view(BLOCK, len(self.batches), -1)
         first = 0
@@ -148,7 +148,7 @@ class OwnLanes:
         return len(self.indices)
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps in every lane."""
+        """Take ``steps`` training steps in every lane."""
         for done in range(0, steps, BLOCK):
             count = min(BLOCK, steps - done)
             self._load(count)
@@ -183,7 +183,7 @@ class OwnLanes:
         self.parts = self._parts()
 
     def is_finite(self) -> list[bool]:
-        """Whether every parameter of each lane is a number."""
+        """Whether every parameter of each lane is finite."""
         rows = [value.reshape(len(value), -1) for value in self.theta.values()]
         finite: list[bool] = torch.cat(rows, 1).isfinite().all(1).tolist()
         return finite[: len(self)]
@@ -204,7 +204,7 @@ class OwnLanes:
 
 
 def _chosen(state: State, lanes: Tensor) -> State:
-    """Some lanes of a state."""
+    """The state of the given lanes."""
 
     def of(part: Theta) -> Theta:
         return {name: value.index_select(0, lanes) for name, value in part.items()}

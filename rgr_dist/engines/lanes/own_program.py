@@ -1,10 +1,10 @@
-"""The step of a layer of its own file: differentiated and compiled by torch.
+"""The step of a layer from a file: differentiated and compiled by torch.
 
-A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
-torch.compile for each width, for any number of lanes from two on. Where torch makes a constant of
-that number (it does at ``layer_norm`` and ``cat``), each program takes ten lanes, some of them
-repeated. Where there is no C++ compiler, torch takes each operation by itself, which is six times
-as slow or more. A torch module is never compiled.
+A step of all lanes (drawing contexts, the gradient by torch.func, AdamW) is one program of
+torch.compile for each width and for any number of lanes from two up. Where torch makes that number
+a constant (as it does for ``layer_norm`` and ``cat``), each program takes ten lanes, some of them
+repeated. Without a C++ compiler, torch runs each operation by itself, which is six times as slow or
+more. A torch module is never compiled.
 
 Shapes in names: L lanes, l items of a context, d = d_model, B steps of a block, R items of all
 lanes, r = the most out-neighbours of an item.
@@ -29,7 +29,7 @@ from rgr_dist.models.own_layer import class_of, loss_of
 from rgr_dist.study.layer import Layer
 
 FIRST_LANES = 10
-"""Lanes with which a step is compiled: for any number, or for this one."""
+"""Lanes with which a step is compiled; the program then takes any number, or only this one."""
 
 Theta = dict[str, Tensor]
 """Parameters of every lane by name, tau among them, or their gradients or moments: [L, …]."""
@@ -58,13 +58,13 @@ class Contexts(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What takes the steps of a layer.
+    """The functions that take the steps of a layer.
 
     Attributes:
-        step: of all lanes.
-        update: of some, from contexts that are drawn already; never compiled.
-        compiled: whether torch has made one program of ``step``.
-        lanes: how many it takes, where not any number.
+        step: takes a step of all lanes.
+        update: takes a step of some lanes, from contexts that are drawn already; never compiled.
+        compiled: whether torch has compiled ``step`` into one program.
+        lanes: how many lanes ``step`` takes; None for any number.
     """
 
     step: Step
@@ -74,7 +74,7 @@ class Program(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What a step is compiled for: of a context, of an item, of a layer, and of its numbers."""
+    """What a step is compiled for: sizes of contexts, items and the layer, dtype and device."""
 
     length: int
     neighbours: int
@@ -87,7 +87,7 @@ class Sizes(NamedTuple):
 
 @cache
 def has_compiler() -> bool:
-    """Whether this machine has a compiler of C++, which torch.compile needs on a CPU."""
+    """Whether this machine has a C++ compiler, which torch.compile needs on a CPU."""
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
@@ -104,7 +104,7 @@ def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @cache
 def plain_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
-    """A step of a layer in every lane, as torch takes it operation by operation."""
+    """A step of a layer in every lane, run by torch operation by operation."""
     layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
     loss = loss_of(layer, sharpness, balanced)
 
@@ -138,45 +138,45 @@ def plain_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -
 
 @cache
 def compiled_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
-    """The same as one program for any number of lanes, or for ``FIRST_LANES``.
+    """The same, compiled into one program for any number of lanes or for ``FIRST_LANES``.
 
-    It may depend on the number that comes first, so that is always the same. Whatever else it
-    depends on is in the arguments here, so that torch need not look at each step. A layer that
-    torch cannot compile is left as it is, and its rows say so.
+    The program may depend on the number of lanes that comes first, so that is always the same.
+    Everything else it depends on is an argument here, so torch need not check that at each step. A
+    layer that torch cannot compile is left uncompiled, and its rows say so.
     """
     plain = plain_program(spec, sharpness, balanced, sizes)
     step = plain.step
     assert isinstance(step, FunctionType)
-    code = step.__code__.replace()  # programs are kept by it: one for each
+    code = step.__code__.replace()  # torch keeps programs by code object: one for each
     own = FunctionType(code, step.__globals__, None, None, step.__closure__)
     unguarded = torch.compiler.skip_all_guards_unsafe
     options: Any = {"guard_filter_fn": unguarded, "size_asserts": False}
     compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=options)
     try:
         compiled(*_zeros_given(spec, sizes, FIRST_LANES))
-    except Exception:  # torch raises many kinds of what it cannot compile
+    except Exception:  # torch raises many kinds of error here
         return plain
     lanes = None if _takes(compiled, *_zeros_given(spec, sizes, FIRST_LANES + 2)) else FIRST_LANES
     return plain._replace(step=compiled, compiled=True, lanes=lanes)
 
 
 def _takes(step: Step, state: State, contexts: Contexts, factors: Tensor) -> bool:
-    """Whether a program takes so many lanes: factors of zero take tau from 1 in each that it has.
+    """Whether a program takes this many lanes: zero factors change tau from 1 in each it moves.
 
-    It does not compare sizes with its own, which would take longer than some of its work.
+    The program itself does not check sizes, which would take longer than some of its work.
     """
     tau = state[0]["tau"].fill_(1)
     try:
         step(state, contexts, factors)
-    except Exception:  # of a product, for one, which does compare
+    except Exception:  # a matrix product, for one, does check sizes
         return False
     return not bool((tau == 1).any())
 
 
 def _zeros_given(spec: Layer, sizes: Sizes, lanes: int) -> tuple[State, Contexts, Tensor]:
-    """Zeros for a step, of which only the numbers of lanes and rows may vary.
+    """Arguments of zeros for a step, whose sizes may vary only in lanes and rows.
 
-    No two numbers that may differ are equal here, or torch would take them to be the same.
+    The two numbers differ here, since torch would take equal ones to be the same.
     """
     zeros = partial(torch.zeros, dtype=sizes.dtype, device=sizes.device)
     shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()

@@ -1,6 +1,6 @@
 """The training state of lanes that advance together, and the step that moves them.
 
-``gradients`` has what depends on the model. A step works on buffers that are allocated once, and
+What depends on the model is in ``gradients``. A step works on buffers that are allocated once, and
 reads from the device which step it is, so that it can be captured as a CUDA graph.
 
 Shapes in names: L lanes, l items of a context, d = d_model, h heads, k = d_k, D = h * k.
@@ -38,7 +38,7 @@ class Layer(NamedTuple):
     """One lane, to be scored: embeddings, projections [h * k, d], threshold, heads.
 
     Attributes:
-        combine: makes one score of those of all heads, [h, n, l, l] to [n, l, l].
+        combine: combines the scores of all heads into one, [h, n, l, l] to [n, l, l].
     """
 
     X_md: Tensor
@@ -95,7 +95,7 @@ class Lanes:
         return len(self.indices)
 
     def _allocate(self) -> None:
-        """Buffers for the present lanes, and a step that has not been captured."""
+        """Make buffers for the current lanes, and a step that has not been captured yet."""
         L, length, new = len(self), self.batches.length, self.parameters[0].new_empty
         self.queries_and_keys = [new(L, self.h * self.width, length) for _ in range(2)]
         self.their_gradients = [new(L, self.h * self.width, length) for _ in range(2)]
@@ -106,7 +106,7 @@ class Lanes:
         self.repeated = Repeated(self.device)
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps in every lane."""
+        """Take ``steps`` training steps in every lane."""
         for done in range(0, steps, BLOCK):
             count = min(BLOCK, steps - done)
             self.batches.load(self.steps, count)
@@ -146,7 +146,7 @@ class Lanes:
         self._allocate()
 
     def is_finite(self) -> list[bool]:
-        """Whether every parameter of each lane is a number."""
+        """Whether every parameter of each lane is finite."""
         finite = [torch.isfinite(p).flatten(1).all(1) for p in self.parameters]
         return [bool(value) for value in torch.stack(finite).all(0).tolist()]
 

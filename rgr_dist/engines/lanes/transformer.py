@@ -3,11 +3,11 @@
 Every lane trains for the same number of steps (Sec. 7.3). On a GPU the step is captured as a
 CUDA graph and computes in mixed precision, bfloat16 products of float32 parameters.
 
-Autograd's gradients of the summed loss are each lane's own, for lanes share no parameter.
+Autograd's gradients of the summed loss are each lane's own, because lanes share no parameter.
 
 The attention is that of ``models.transformer``, in an order that costs less: the embeddings
-are frozen, so the norm of the input Z is no part of the gradient; and since only one position
-has a query, a head's keys and values are applied to one vector each instead of n of them,
+are frozen, so no gradient goes through Z, the norm of the input; and since only one position
+has a query, W_K and W_V of a head are each applied to one vector instead of n:
 s = (W_K q) . Z and v = (p Z) W_V.
 
 Shapes in names: L lanes, T tasks, U tables, B examples of a batch, n positions, d = d_model,
@@ -33,7 +33,7 @@ from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.cell import Run
 
 AT_ONCE = 256
-"""Examples of each lane that are scored at once, so that scores do not depend on the lanes."""
+"""Examples of each lane scored at once; a constant, so that no score depends on other lanes."""
 BATCHES = 32
 """Batches of each task that are drawn and sent to the device at once."""
 NAMES = ("W_V", "W_O", "W_1", "b_1", "W_2", "b_2", "W_Q", "W_K")
@@ -88,7 +88,7 @@ class BlockLanes:
         return len(self.task_L)
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps in every lane."""
+        """Take ``steps`` training steps in every lane."""
         for done in range(0, steps, BATCHES):
             count = min(BATCHES, steps - done)
             drawn = [task.training_batches(self.steps, count) for task in self.tasks]
@@ -134,7 +134,7 @@ class BlockLanes:
         return torch.cat([slots, null, E_TBid[:, :, :1]], 2)
 
     def is_finite(self) -> list[bool]:
-        """Whether every parameter of each lane is a number."""
+        """Whether every parameter of each lane is finite."""
         finite = [torch.isfinite(p).flatten(1).all(1) for p in self.parameters]
         return [bool(value) for value in torch.stack(finite).all(0).tolist()]
 
@@ -173,7 +173,7 @@ class TransformerLanes(Engine):
     """Batched training in torch.
 
     Args:
-        mixed: whether to train in mixed precision; by default on a GPU alone.
+        mixed: whether to train in mixed precision; by default only on a GPU.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class TransformerLanes(Engine):
         self.name = "lanes, bfloat16" if self.mixed else "lanes"
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run to the end of each budget apart, and of its own limit."""
+        """Train every run to the end of each budget and of its own limit, separately."""
         apart = [self._train([run.with_limit(steps) for run in runs]) for steps in budgets]
         return [trained_apart(each) for each in zip(*apart, self._train(runs), strict=True)]
 
@@ -196,7 +196,7 @@ class TransformerLanes(Engine):
         validation = np.stack([task.validation for task in lanes.tasks])
         best = [-1.0] * len(lanes)
         best_parameters = [p.detach().clone() for p in lanes.parameters]
-        diverged: dict[int, int] = {}  # lane → the step at which it was seen
+        diverged: dict[int, int] = {}  # lane → the step at which this was seen
         while lanes.steps < training.max_steps and len(diverged) < len(lanes):
             lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
             scores, better = score(lanes, validation), []
@@ -227,7 +227,7 @@ class TransformerLanes(Engine):
         ]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks."""
+        """The weights after ``steps`` steps, without checks."""
         lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
         lanes.advance(steps)
         return [lanes.weights(lane) for lane in range(len(lanes))]
