@@ -1,12 +1,12 @@
 // Training and scoring of a layer of edges, one lane to a thread block.
 //
 // Compiled at run time for one shape: kernels.py defines the constants in capitals. A block keeps
-// its lane's weights in shared memory through the whole launch. THREADS threads compute the steps,
-// and one warp more draws the next step's context meanwhile. The order of every sum is fixed: a
-// lane's numbers have the same bits beside any other lanes and with any number of threads.
+// its lane's weights in shared memory throughout the launch. THREADS threads compute the steps, and
+// one more warp meanwhile draws the next step's context. The order of every sum is fixed: a lane's
+// numbers have the same bits with any other lanes and any number of threads.
 //
 // In names: l items of a context (LENGTH), p and q its positions, i < d_model, c < C = 2 h d_k, the
-// columns of [W_Q | W_K]. Rows are padded to fours, and their strides to odd multiples of four, so
+// columns of [W_Q | W_K]. Rows are padded to multiples of four, and strides to odd ones, so
 // that the threads of a quarter of a warp read from different banks.
 
 typedef unsigned int u32;
@@ -19,15 +19,15 @@ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
 constexpr int D = HEADS * D_K, C = 2 * D, CP = up4(C), LP = up4(LENGTH), DP = up4(D_MODEL);
 constexpr int LS = stride(LP), DS = stride(DP), GS = LP + 1;
-constexpr int WORDS = (LENGTH + 31) / 32;              // bits of a position each
+constexpr int WORDS = (LENGTH + 31) / 32;              // one bit per position
 constexpr int PAIR_TILES = LP / 4 * (LP / 4);          // of 4 x 4 pairs
 constexpr int GROUPS = smaller(HEADS, at_least_one(THREADS / PAIR_TILES));
-constexpr int IN_GROUP = (HEADS + GROUPS - 1) / GROUPS;  // heads
+constexpr int IN_GROUP = (HEADS + GROUPS - 1) / GROUPS;  // heads in a group
 constexpr int COLUMN_TILES = CP / 4, ROW_TILES = LP / 4, WIDTH_TILES = DP / 4;
 constexpr int WEIGHT_TILES = COLUMN_TILES * WIDTH_TILES;
-constexpr int OWN_TILES = (WEIGHT_TILES + THREADS - 1) / THREADS;  // of W, of each thread
+constexpr int OWN_TILES = (WEIGHT_TILES + THREADS - 1) / THREADS;  // tiles of W per thread
 constexpr float GAIN_1 = 1 - BETA_1, GAIN_2 = 1 - BETA_2, KEPT_2 = BETA_2, SMALL = EPSILON;
-constexpr int PARTS = (D_K + 7) / 8, PART = (D_K + PARTS - 1) / PARTS;  // of a head's columns
+constexpr int PARTS = (D_K + 7) / 8, PART = (D_K + PARTS - 1) / PARTS;  // columns of a head
 
 struct Lanes {
   const float *items;      // [L, m, DP]
@@ -41,7 +41,7 @@ struct Lanes {
   int m, edges;
 };
 
-#define ROW __align__(16)  // read in fours
+#define ROW __align__(16)  // read four at a time
 
 struct Context {
   int nodes[WORDS * 32];
@@ -55,7 +55,7 @@ struct Context {
 struct Shared {
   Context context[2];
   ROW float P[CP * LS];          // queries and keys
-  ROW union {                    // whichever a step is at
+  ROW union {                    // one or the other, by the stage of the step
     float dP[CP * LS];
 #if !SOFTMAX
     struct { float score[GROUPS * LP * LP]; int head[GROUPS * LP * LP]; } best;
@@ -65,7 +65,7 @@ struct Shared {
 #if SOFTMAX
   float A[HEADS * LP * GS];  // attention, then its gradient
 #else
-  u32 by_query[LP * HEADS][WORDS], by_key[LP * HEADS][WORDS];  // pairs whose largest head it is
+  u32 by_query[LP * HEADS][WORDS], by_key[LP * HEADS][WORDS];  // pairs where it is largest
 #endif
 #if MESSAGES
   ROW float error[LP * DS];
@@ -80,7 +80,7 @@ extern "C" {
 __device__ const int shared_bytes = sizeof(Shared);
 }
 
-__device__ __forceinline__ void together() {  // of the threads that compute
+__device__ __forceinline__ void together() {  // the threads that compute wait for each other
   asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
 }
 
@@ -113,7 +113,7 @@ __device__ uint4 philox(u32 key0, u32 key1, u32 c0, u32 c1, u32 c2, u32 c3) {
 
 __device__ __forceinline__ int below(int n, u32 word) { return __umulhi(word, (u32)n); }
 
-// What problem/contexts.py draws, by one warp: thread t holds positions t, t + 32, …
+// Draw what problem/contexts.py draws, with one warp: thread t holds positions t, t + 32, …
 __device__ void draw(u64 index, u32 key0, u32 key1, int m, const int *starts, const int *targets,
                      u64 rate, int (&node)[WORDS]) {
   const int thread = threadIdx.x % 32;
@@ -127,8 +127,8 @@ __device__ void draw(u64 index, u32 key0, u32 key1, int m, const int *starts, co
     taken[r] = p < LENGTH ? p + below(m - p, word[r].x) : -1;
     kept[r] = drawn[r] = -1;
   }
-  // The shuffle without its deck: step p takes what lies at taken[p] and leaves there what lay at
-  // p, which the last step before it with that place says.
+  // The shuffle without its deck: step p takes what lies at taken[p] and leaves what lay at p.
+  // What lies at a place is what the last earlier step that took it left there, or else its number.
 #pragma unroll
   for (int rp = 0; rp < WORDS; rp++) {
     for (int t = 0; t < 32 && rp * 32 + t < LENGTH; t++) {
@@ -186,7 +186,7 @@ __device__ void draw(u64 index, u32 key0, u32 key1, int m, const int *starts, co
   }
 }
 
-// Fill a context with some items, by one warp.
+// Fill a context with the given items, with one warp.
 __device__ void gather(const Lanes &lanes, int lane, const int (&node)[WORDS], Context &context) {
   const int thread = threadIdx.x % 32;
   const int *starts = lanes.starts + (u64)lane * (lanes.m + 1);
@@ -366,7 +366,7 @@ __device__ __forceinline__ bool retrieves(const Context &context, int p) {
 
 #if MESSAGES
 
-// Errors of the retrieved messages, from the scores less the edges in G.
+// Errors of the retrieved messages, from G, which holds the scores minus the edges.
 __device__ void mix(Shared &s, const Context &context) {
   for (int at = threadIdx.x; at < LENGTH * DP; at += THREADS) {
     int p = at / DP, i = at % DP;
@@ -382,7 +382,7 @@ __device__ void mix(Shared &s, const Context &context) {
 
 // ---- training ------------------------------------------------------------------------------
 
-// dL/dS of the combined scores into G, and which head has the largest.
+// Write dL/dS of the combined scores to G, and note which head has the largest score.
 __device__ void go_back_from_loss(Shared &s, const Context &context, float sharpness) {
 #if MESSAGES
   for (int at = threadIdx.x; at < LENGTH * LENGTH; at += THREADS) {
@@ -511,8 +511,8 @@ __device__ void go_back_to_projections(Shared &s) {
   together();
 }
 
-// dW and AdamW; each thread has its own weights, whose moments lie side by side with its
-// neighbours' in device memory, [2, OWN_TILES * 4, THREADS].
+// dW and AdamW; each thread has its own weights, whose moments lie next to those of its
+// neighbours in device memory, [2, OWN_TILES * 4, THREADS].
 __device__ void update(Shared &s, const Context &context, float rate, float over, float4 *moments) {
 #pragma unroll
   for (int own = 0; own < OWN_TILES; own++) {
@@ -619,8 +619,8 @@ extern "C" __global__ void __launch_bounds__(THREADS + 32)
 
 // ---- scores --------------------------------------------------------------------------------
 
-// True positives, predicted edges and errors of each lane over ``count`` contexts of its own,
-// int [rows, count, LENGTH], until its F1 is certainly not above a value; of model value the error.
+// Count true positives, predicted edges and errors of each lane over ``count`` contexts of its own,
+// int [rows, count, LENGTH], until its F1 is certainly not ``above``; for model value, sum errors.
 extern "C" __global__ void __launch_bounds__(THREADS + 32)
     evaluate(Lanes lanes, const int *which, const int *rows, const int *contexts, int count,
              const double *actual, double above, int *counts, double *errors) {

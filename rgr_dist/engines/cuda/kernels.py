@@ -1,6 +1,6 @@
 """The kernels of one shape: compiled at run time, and launched on torch's stream.
 
-Compiler and driver are those of ``cuda.bindings``, which every CUDA build of torch brings along.
+The compiler and driver come from ``cuda.bindings``, which every CUDA build of torch installs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Shape(NamedTuple):
 
     Attributes:
         length: items of a context.
-        softmax: whether heads are softmaxes, or else the largest counts.
+        softmax: whether heads are softmaxes that are summed; if not, the largest score counts.
         messages: whether the loss is that of retrieved messages.
-        balanced: whether edges weigh by how many a context has.
+        balanced: whether an edge's weight depends on how many edges its context has.
     """
 
     d_model: int
@@ -45,24 +45,24 @@ class Shape(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Of [W_Q | W_K], padded to fours."""
+        """Columns of [W_Q | W_K], padded to a multiple of four."""
         return padded(2 * self.heads * self.d_k, 4)
 
     @property
     def tiles(self) -> int:
-        """Squares of 4 x 4 weights."""
+        """How many squares of 4 x 4 weights there are."""
         return self.columns * padded(self.d_model, 4) // 16
 
 
 class Plan(NamedTuple):
-    """A shape, and the threads that compute a step, in whole warps; one more draws contexts."""
+    """A shape, and the threads that compute a step, in whole warps; another warp draws contexts."""
 
     shape: Shape
     threads: int
 
     @property
     def own_tiles(self) -> int:
-        """Squares of weights that a thread updates."""
+        """How many squares of weights a thread updates."""
         return -(-self.shape.tiles // self.threads)
 
 
@@ -71,16 +71,16 @@ class KernelError(RuntimeError):
 
 
 class Kernels:
-    """The kernels of a plan on the present device.
+    """The kernels of a plan on the current device.
 
     Raises:
-        KernelError: they cannot be had.
+        KernelError: they cannot be compiled or loaded here.
     """
 
     def __init__(self, plan: Plan) -> None:
         try:
             from cuda.bindings import driver
-        except ModuleNotFoundError as error:  # of a build for other makers' devices
+        except ModuleNotFoundError as error:  # torch is built for another maker's devices
             raise KernelError(str(error)) from None
         self.driver, self.plan = driver, plan
         torch.cuda.init()
@@ -98,7 +98,7 @@ class Kernels:
             self.functions[name] = function
 
     def launch(self, name: str, blocks: int, arguments: Sequence[Argument]) -> None:
-        """Start a kernel: tensors are passed as their addresses, all else as it is."""
+        """Start a kernel: tensors are passed by address, everything else by value."""
         values = [
             np.asarray(np.uint64(one.data_ptr()) if isinstance(one, Tensor) else one)
             for one in arguments
@@ -114,14 +114,14 @@ class Kernels:
 
 @cache
 def kernels_of(plan: Plan, device: int) -> Kernels:
-    """The kernels of a plan, compiled once in a process for a device, which is the present one."""
+    """The kernels of a plan, made once per process and device, which must be the current one."""
     return Kernels(plan)
 
 
 def plan_of(shape: Shape, lanes: int) -> Plan:
-    """A thread to each 4 x 4 square of queries and keys, or two where lanes leave room for them.
+    """One thread for each 4 x 4 square of queries and keys, or two if lanes leave room for them.
 
-    A lane's numbers do not depend on it.
+    A lane's numbers do not depend on this.
     """
     squares = shape.columns * padded(shape.length, 4) // 16
     if lanes <= torch.cuda.get_device_properties().multi_processor_count:
@@ -131,7 +131,7 @@ def plan_of(shape: Shape, lanes: int) -> Plan:
 
 
 def _compiled(plan: Plan) -> bytes:
-    """The kernels of a plan, as they lie on disk or are put there."""
+    """The binary of a plan's kernels: read from disk, or compiled and kept there."""
     from cuda.bindings import nvrtc
 
     version = _checked(nvrtc.nvrtcVersion())
@@ -185,7 +185,7 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 
 def _checked(answer: tuple[Any, ...]) -> Any:
-    """The values of an answer whose first is an error code.
+    """The values that follow the error code of an answer.
 
     Raises:
         KernelError: the code is not that of success.

@@ -19,12 +19,12 @@ from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 
 AT_ONCE = 4096
-"""Steps of one launch at most."""
+"""The most steps of one launch."""
 ARRAYS = ("items", "messages", "starts", "targets", "keys", "W", "moments", "tau")
 LANES = np.dtype(
     [*((name, np.uint64) for name in ARRAYS), ("m", np.int32), ("edges", np.int32)], align=True
 )
-"""What the kernels call Lanes."""
+"""The memory layout of the kernels' ``struct Lanes``."""
 
 
 def shape_of(run: Run) -> Shape:
@@ -37,7 +37,7 @@ def shape_of(run: Run) -> Shape:
 
 
 class CudaLanes:
-    """Training state of several runs of one (cell, h, d_k), on the present GPU.
+    """Training state of several runs of one (cell, h, d_k), on the current GPU.
 
     Attributes:
         indices: which of the runs each lane trains.
@@ -92,17 +92,17 @@ class CudaLanes:
         return _sent(rows)
 
     def _choose(self, lanes: Sequence[int]) -> None:
-        """Go on with some of the lanes as they were at the start; their data stays where it is."""
+        """Go on with these of the lanes at the start; their data stays where it is."""
         self.chosen = _sent(np.array(lanes, dtype=np.int32))
 
     @property
     def addresses(self) -> npt.NDArray[np.void]:
-        """Where the kernels find the lanes."""
+        """The kernels' ``struct Lanes``: where they find the lanes' arrays, m and the edges."""
         addresses = [self.arrays[name].data_ptr() for name in ARRAYS]
         return np.array((*addresses, self.cell.m, self.edges), dtype=LANES)
 
     def advance(self, steps: int) -> None:
-        """Take so many training steps in every lane."""
+        """Take ``steps`` training steps in every lane."""
         training = self.cell.training
         end = self.steps + steps
         while self.steps < end:
@@ -123,7 +123,7 @@ class CudaLanes:
         self._choose(self.indices)
 
     def is_finite(self) -> list[bool]:
-        """Whether every parameter of each lane is a number."""
+        """Whether every parameter of each lane is finite."""
         finite = [torch.isfinite(self.arrays[name]).flatten(1).all(1) for name in ("W", "tau")]
         every = torch.stack(finite).all(0).tolist()
         return [bool(every[index]) for index in self.indices]
@@ -142,7 +142,7 @@ class CudaLanes:
 
 
 class CudaEvaluation:
-    """Scores lanes, all that are asked for at once."""
+    """Scores lanes, many in one launch."""
 
     def __init__(self, lanes: CudaLanes) -> None:
         self.lanes = lanes
@@ -151,7 +151,7 @@ class CudaEvaluation:
         self.scores: dict[float | None, list[float | None]] = {}
 
     def validate(self, lane: int, above: float | None = None) -> float | None:
-        """Score of a lane over its validation contexts, or None: an F1 that is not above."""
+        """Score of a lane over its validation contexts, or None for an F1 not above ``above``."""
         if self.steps != self.lanes.steps:
             self.steps, self.scores = self.lanes.steps, {}
         if above not in self.scores:
@@ -199,7 +199,7 @@ class _Contexts:
         )
 
     def score(self, lanes: Sequence[int], above: float | None = None) -> list[float | None]:
-        """The score of some of the present lanes, or None of one that is certainly not above."""
+        """Scores of some of the current lanes; None for any certainly not above ``above``."""
         edges = self.actual[self.rows_of(lanes)].astype(int).tolist()
         if self.lanes.shape.messages:
             errors = self._evaluated(lanes, None)[1].tolist()
@@ -211,12 +211,12 @@ class _Contexts:
         ]
 
     def count(self, lanes: Sequence[int], above: float | None = None) -> list[list[int]]:
-        """True positives, predicted edges and errors of lanes, and whether every context counts."""
+        """True positives, predicted edges and errors, and whether every context was counted."""
         counts: list[list[int]] = self._evaluated(lanes, above)[0].tolist()
         return counts
 
     def rows_of(self, lanes: Sequence[int]) -> list[int]:
-        """Where the contexts of some of the present lanes are."""
+        """The rows of ``contexts`` that belong to some of the current lanes."""
         return [self.row[self.lanes.indices[lane]] for lane in lanes]
 
     def _evaluated(self, lanes: Sequence[int], above: float | None) -> tuple[Tensor, Tensor]:
@@ -234,5 +234,5 @@ class _Contexts:
 
 
 def _sent(array: npt.NDArray[np.generic]) -> Tensor:
-    """A copy on the GPU."""
+    """A copy of an array on the GPU."""
     return torch.from_numpy(np.ascontiguousarray(array)).cuda()
