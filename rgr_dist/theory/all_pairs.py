@@ -18,7 +18,7 @@ from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import FloatArray, Layer
 
 SCORES_AT_ONCE = 2**21
-"""Scores of one block of rows; a bound on memory that does not change the result."""
+"""Most scores in one block of rows: bounds memory and does not change the result."""
 
 Float64Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -26,12 +26,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Recovery:
-    """What counts of pairs say of a recovered graph.
+    """How well a graph is recovered, by counts of pairs.
 
     Attributes:
-        tp, predicted, actual: true positives, predicted and actual edges.
-        margin: distance of the score nearest to tau, in units of the score; negative if a pair
-            is on the wrong side.
+        tp, predicted, actual: numbers of true positives, predicted edges and actual edges.
+        margin: least distance of a score from tau, in units of the score; distances on the wrong
+            side of tau count as negative.
     """
 
     tp: int
@@ -41,7 +41,7 @@ class Recovery:
 
     @property
     def failed_pairs(self) -> int:
-        """Missed edges and false ones."""
+        """Number of missed and of false edges together."""
         return self.predicted + self.actual - 2 * self.tp
 
     @property
@@ -56,9 +56,9 @@ class Recovery:
 
 
 def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]]:
-    """The scores of all pairs, a block of sources at a time: the first source, and [rows, m].
+    """The scores of all pairs, a block of sources at a time: its first source, and [rows, m].
 
-    Only one head's block is held beside the maximum.
+    Only one head's block is held in memory in addition to the maximum.
     """
     m, d_k = len(X), layer.d_k
     Q, K = (X.astype(np.float64) @ W.astype(np.float64) for W in (layer.W_Q, layer.W_K))
@@ -88,11 +88,11 @@ def score_all_pairs(layer: Layer, X: FloatArray, graph: Neighbours) -> Recovery:
 
 
 def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
-    """The threshold with the largest F1: half-way where the edges are separable.
+    """The tau with the largest F1: half-way between edges and other pairs if it can separate them.
 
-    Where every pair is an edge it is 1 below the lowest.
-    Otherwise it lies just below the score of an edge, since lowering it from there to the next
-    edge would add false edges alone.
+    If every pair is an edge, it is 1 below the lowest score; if none is, the highest score.
+    Otherwise it lies just below the score of an edge, since lowering it from there towards the
+    next edge could only add false edges.
     """
     edges = np.concatenate(
         [scores[_edges_in(graph, first, len(scores))] for first, scores in score_rows(layer, X)]
@@ -105,7 +105,7 @@ def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
         scores[_edges_in(graph, first, len(scores))] = -np.inf
         highest = max(highest, scores.max())
         rivals = scores[scores >= edges[0]]
-        # How many edges' scores a rival reaches: it is false for a tau below any of them.
+        # How many edges' scores a rival reaches: with tau just below one, it is a false edge.
         reached = np.searchsorted(edges, rivals, side="right")
         false_from += np.bincount(reached, minlength=edges.size + 1)
     if highest == -np.inf:  # every pair is an edge

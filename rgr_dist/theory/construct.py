@@ -50,7 +50,7 @@ class Problem:
 
 
 def problem_of(cell: Cell, seed: int) -> Problem:
-    """The graph, embedding and streams of a cell's seed: those that a trained run of it has."""
+    """The graph, embedding and streams for a cell's seed, the same as those of its trained run."""
     return Problem(
         X=sample_embedding(cell, seed),
         graph=sample_graph(cell, seed),
@@ -59,7 +59,7 @@ def problem_of(cell: Cell, seed: int) -> Problem:
 
 
 def signatures_of(algorithm: str, options: Construction) -> Signatures:
-    """The law of an algorithm's signatures that are not orthogonal: as asked, else as printed."""
+    """The law of an algorithm's random signatures, as asked or else as printed; not orthogonal."""
     kind = kind_of(algorithm, options)
     assert kind != "orthogonal"
     if kind == "rademacher":
@@ -70,19 +70,19 @@ def signatures_of(algorithm: str, options: Construction) -> Signatures:
 
 
 def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
-    """The block size that the paper prints: d_model; all edges in one head for Algorithm 3.
+    """The block size that the paper prints: d_model, or for Algorithm 3 all edges in one head.
 
-    The paper prints none for ``ours``; one head is the default.
+    It prints none for ``ours``, which takes one head by default.
     """
     return max(1, graph.targets.size) if algorithm in ("3", "ours") else d_model
 
 
 def head_count(algorithm: str, graph: Neighbours, block_size: int, colouring: str) -> int:
-    """Heads of so many edges at most.
+    """The number of heads if each has at most B = ``block_size`` edges.
 
-    ceil(m' / B), which for a permutation is ceil(m / B). Algorithm 5 and the limit take what their
-    batches take, at most ceil(m' / B) + Delta, or max(Delta, ceil(m' / B)) with an equitable
-    colouring.
+    It is ceil(m' / B), which for a permutation is ceil(m / B). Algorithm 5 and the limit have one
+    head for each of their batches: at most ceil(m' / B) + Delta, or max(Delta, ceil(m' / B)) with
+    an equitable colouring. ``trivial`` has one for each edge.
     """
     edges = graph.targets.size
     if algorithm == "trivial":
@@ -105,7 +105,7 @@ def matchings_of(
             are as even as h heads allow.
 
     Raises:
-        ConstructionError: the algorithm does not take this graph in so many heads.
+        ConstructionError: the algorithm cannot serve this graph with h heads.
     """
     if algorithm != "5":
         return blocks(graph, h)
@@ -120,17 +120,17 @@ def build(
     d_k: int,
     block_size: int | None = None,
 ) -> Built:
-    """The weights of a construction, with the best tau for F1 over all pairs where it is asked for.
+    """The weights of a construction, with the best tau for F1 over all pairs if that is asked for.
 
-    Those of Algorithm 2 are those of Algorithm 1: its softmax is left to whoever scores them, and
-    its tau is always 1/2.
+    Algorithm 2 has the weights of Algorithm 1: whatever scores them applies the softmax, and its
+    tau is always 1/2.
 
     Args:
         d_k: not used by a baseline.
-        block_size: as ``matchings_of`` takes it.
+        block_size: as in ``matchings_of``.
 
     Raises:
-        ConstructionError: the algorithm does not take this problem.
+        ConstructionError: the algorithm cannot be used for this problem.
     """
     X, graph = problem.X, problem.graph
     if algorithm == "ours":

@@ -7,25 +7,25 @@ import numpy.typing as npt
 from tensorly.decomposition import parafac
 
 STARTS, ITERATIONS = 3, 300
-"""Random starts of a fit, and alternating least squares in each."""
+"""Random starts of a fit, and iterations of alternating least squares in each."""
 SETTLED = 1e-9
-"""A fit ends once an iteration brings its error down by less."""
+"""A fit ends once an iteration lowers its error by less than this."""
 RIDGE = 1e-10
-"""What each step adds to its normal equations, for a tensor of norm 1: with more terms than the
+"""Added to the normal equations of each step, for a tensor of norm 1: with more terms than the
 tensor needs, they would be singular."""
 
 
 def cp_error(tensor: npt.NDArray[np.generic], rank: int, seed: int = 0) -> float:
-    """The best error of a sum of so many rank-one terms, of several starts.
+    """The best error, over several starts, of fitting a sum of ``rank`` rank-one terms.
 
     Args:
         tensor: finite, not all zero.
 
     Returns:
-        The Frobenius norm of what is left, divided by that of the tensor.
+        The Frobenius norm of the difference, divided by that of the tensor.
     """
     unit = tensor.astype(np.float64)
-    unit /= np.abs(unit).max()  # first: the norm of tiny entries would be zero
+    unit /= np.abs(unit).max()  # done first, as the norm of tiny entries would be zero
     unit /= np.linalg.norm(unit)
     fits = (
         parafac(
@@ -48,17 +48,17 @@ def cp_rank(
 ) -> int:
     """The smallest rank whose fit comes within the tolerance, by bisection.
 
-    It is an estimate, not a bound. A fit that ends too early (alternating least squares may stop
-    at a bad place) makes it too large; a tensor may lie closer to ones of a lower rank than any
-    tolerance, which makes it too small; and bisection takes a larger rank to fit better.
+    It is an estimate, not a bound. It is too large if a fit ends too early (alternating least
+    squares may stop at a bad point), and too small if tensors of lower rank come within any
+    tolerance of this one; and bisection assumes that a larger rank fits better.
 
     Args:
-        lower: below it no rank is tried.
+        lower: the smallest rank to try.
         upper: a rank that is known to suffice.
-        tolerance: largest error, as ``cp_error`` has it.
+        tolerance: largest error, as ``cp_error`` returns it.
 
     Raises:
-        ValueError: the tensor is not a number somewhere, or all zero.
+        ValueError: the tensor has entries that are not finite, or only zeros.
     """
     if not np.isfinite(tensor.astype(np.float64)).all() or not tensor.any():
         raise ValueError("a tensor to decompose has finite entries, not all zero")

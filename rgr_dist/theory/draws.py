@@ -37,11 +37,11 @@ from rgr_dist.theory.matchings import edges_of, max_degree
 from rgr_dist.theory.softmax_contexts import InContexts, score_contexts_softmax
 
 LARGEST_D_K = 2**15
-"""Widest head that is tried; of ``ours`` it is d_model."""
+"""Widest head that is tried; for ``ours`` it is d_model."""
 LOOK_BELOW = 0.25
-"""Share of the width found by bisection down to which every width is tried too, at least 8 widths.
-A sum of d_k signs is compared with d_k / 2, one of zeros and ones with (p + p²) d_k / 2: as d_k
-grows, success rises and falls with the rounding of that threshold to the next integer."""
+"""How far below the width found by bisection all widths are tried: this share of it, at least 8.
+A sum of d_k signs is compared with d_k / 2, a sum of zeros and ones with (p + p²) d_k / 2: as d_k
+grows, success rises and falls as that threshold is rounded to the next integer."""
 CONFIDENCE = 0.95
 
 PRINTED = Construction()
@@ -52,7 +52,7 @@ Progress = Callable[[Sequence[int]], Iterable[int]]
 
 @dataclass(frozen=True)
 class Constructor:
-    """A construction of a cell, whose draws are its seeds.
+    """A construction for a cell, with one draw for each seed.
 
     Attributes:
         block_size: most edges of a head; None for the printed number.
@@ -72,7 +72,7 @@ class Constructor:
         return self.block_size or printed_block(self.algorithm, graph, self.cell.d_model)
 
     def heads(self) -> int:
-        """The number of heads, of draw 0; it is that of every draw of a permutation or a file."""
+        """The number of heads in draw 0; for a permutation or a file, the same in every draw."""
         graph = sample_graph(self.cell, 0)
         return head_count(self.algorithm, graph, self.block, self.options.colouring)
 
@@ -83,7 +83,7 @@ class Constructor:
         return problem, build(self.algorithm, self.options, problem, h, d_k, block)
 
     def runs(self, h: int, d_k: int, draws: int) -> list[Run]:
-        """The draws as runs of a study, which makes the same weights of them."""
+        """The draws as runs of a study, which builds the same weights from them."""
         assert self.algorithm != "trivial"
         assert self.algorithm != "limit"
         made = {"model": construction_name(self.algorithm), "construction": self.options}
@@ -101,7 +101,7 @@ class Constructor:
         return score_all_pairs(built.layer, problem.X, problem.graph)
 
     def measure(self, h: int, d_k: int, draws: int, steps: Progress = iter) -> dict[str, Any]:
-        """The row of a width: how often it is exact, with a Clopper-Pearson interval."""
+        """The row of a width, with how often it is exact and a Clopper-Pearson interval."""
         scored = [self.score(seed, h, d_k) for seed in steps(range(draws))]
         exact = sum(one.exact for one in scored)
         interval = stats.binomtest(exact, draws).proportion_ci(CONFIDENCE, method="exact")
@@ -134,12 +134,12 @@ class Constructor:
     ) -> int | None:
         """The smallest d_k that is exact in this share of the draws; None if there is none.
 
-        Grows d_k by doubling, bisects, and then tries the widths below, down to ``LOOK_BELOW``:
-        success is not monotone in d_k. None at once if the limit d_k → ∞ of the same template
-        fails, or if heads as wide as d_model do in ``ours``: wider ones gain nothing, by rank.
+        Doubles d_k, bisects, and then tries the widths below, as far as ``LOOK_BELOW`` says, since
+        success is not monotone in d_k. Returns None at once if the limit d_k → ∞ of the template
+        fails, and for ``ours`` once heads as wide as d_model fail: by rank, wider ones add nothing.
 
         Args:
-            trying: is told each width before it is tried.
+            trying: called with each width before it is tried.
         """
         if self.has_limit and not self.limit._trials(h, draws, share)(1):
             return None
@@ -158,7 +158,7 @@ class Constructor:
     def _trials(
         self, h: int, draws: int, share: float, trying: Callable[[int], None] | None = None
     ) -> Callable[[int], bool]:
-        """Whether a width is exact in a share of the draws; ends as soon as that is decided.
+        """A test of whether a width is exact in a share of the draws; stops once that is decided.
 
         Draws that failed at the last width come first, since they are likely to fail again.
         """
@@ -186,7 +186,7 @@ class Constructor:
 
     @property
     def has_limit(self) -> bool:
-        """Whether the template's limit d_k → ∞ tells if any width can do."""
+        """Whether the template's limit d_k → ∞ shows if any width can succeed."""
         return self.algorithm in ("1", "4", "5")
 
     @property
@@ -200,7 +200,7 @@ class Constructor:
         return Constructor(self.cell, "limit", best, self.block)
 
     def why_not_found(self, h: int) -> str:
-        """What ``find`` returned None for."""
+        """Why ``find`` returned None."""
         if self.algorithm == "ours":
             return f"heads as wide as d_model = {self.cell.d_model} are not exact often enough"
         if self.has_limit:
@@ -208,16 +208,16 @@ class Constructor:
         return f"no width up to {LARGEST_D_K} is exact often enough"
 
     def not_found(self, h: int, draws: int) -> dict[str, Any]:
-        """The row of a search without result: d_k is null, and the rest is of the limit.
+        """The row of a search that found no width: d_k and D_K are null.
 
-        Where the limit does not tell, it is of the widest heads.
+        The rest describes the limit if it ``has_limit``, or else the widest heads.
         """
         at_limit = self.has_limit
         row = self.limit.measure(h, 1, draws) if at_limit else self.measure(h, self.widest, draws)
         return {**row, "algorithm": self.algorithm, "d_k": None, "D_K": None}
 
     def promised_heads(self) -> dict[str, int]:
-        """The most heads that Lemma B.8 promises, and those of an equitable colouring."""
+        """The most heads that Lemma B.8 promises, and the number with an equitable colouring."""
         graph, block = sample_graph(self.cell, 0), self.block
         delta, least = max_degree(graph), -(-graph.targets.size // block)
         return {"promised_heads": least + delta, "equitable_heads": max(delta, least)}
@@ -246,7 +246,7 @@ class Constructor:
 def save_tensors(
     path: Path, tensors: dict[str, npt.NDArray[Any]], about: dict[str, str] | None = None
 ) -> None:
-    """Write tensors, and what they are about, as a safetensors file.
+    """Write tensors, and metadata about them, as a safetensors file.
 
     Raises:
         StudyError: the file cannot be written.
@@ -260,7 +260,7 @@ def save_tensors(
 
 
 def tracked(steps: Sequence[int]) -> Iterable[int]:
-    """The steps, with a bar on standard error while they run, if that is a terminal."""
+    """The steps, with a progress bar on standard error if that is a terminal."""
     console = Console(stderr=True)
     hidden = not console.is_terminal
     return track(steps, "draws", console=console, transient=True, disable=hidden)

@@ -1,4 +1,4 @@
-"""The logits of a layer of facts for all pairs, from its weights (``models.facts``), in numpy."""
+"""The logits of a facts layer for all pairs, from its weights (``models.facts``), in numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def all_logits(
     """L, float64 [|K|, |Q|, |V|]: E_q + sum_i A^i_kq V^i_k + (1 - A^i_kq) V^i_q.
 
     Args:
-        weights: by name, of any precision; all is computed in double precision.
+        weights: by name, in any precision; everything is computed in double precision.
     """
     w = {name: value.astype(np.float64) for name, value in weights.items()}
     d_qk, d_vo = w["W_Q"].shape[1] // h, w["W_V"].shape[1] // h

@@ -1,4 +1,4 @@
-"""Restricted self-incoherence of an embedding (Definition B.4), exactly.
+"""Restricted self-incoherence of an embedding (Definition B.4), computed exactly.
 
 With X_inv = Xᵀ / mu, leakage is δ_i = e_i X Xᵀ / mu - e_i. The suprema over all sets S of at most B
 items are sums of the B largest terms, so sorting finds them for every B at once.
@@ -26,8 +26,8 @@ class Geometry:
         mu: common scale, the mean of |x_i|².
         epsilon_d: diagonal stability, the largest | |x_i|² / mu - 1 |.
         rho: restricted leakage mass at B = 1 … m, [m].
-        gamma: restricted cross-leakage at B = 1 … m, [m]; over every i and j, equal ones too, as
-            the definition has it, so that it is at least rho.
+        gamma: restricted cross-leakage at B = 1 … m, [m]; over all i and j including i = j, as in
+            the definition, so that it is at least rho.
     """
 
     m: int
@@ -40,9 +40,9 @@ class Geometry:
     def largest_block(self, constant: float = 1.0) -> int | None:
         """The largest B of Theorem B.5: epsilon_d ≤ c, rho ≤ c / ln m, gamma ≤ c / ln m.
 
-        The theorem names no constants c_1, c_2, c_3; this takes the same for all. None if no B
-        will do. Corollary B.6's B = Θ(d_model) is not among them for Gaussian rows: there
-        rho ≈ B / d_model, which exceeds c / ln m; only B = c d_model / ln m meets the theorem.
+        The theorem gives no values for its constants c_1, c_2, c_3; here all are equal. None if no
+        B meets the conditions. For Gaussian rows Corollary B.6's B = Θ(d_model) does not: there
+        rho ≈ B / d_model, which exceeds c / ln m; only B = c d_model / ln m meets them.
         """
         within = np.maximum(self.rho, self.gamma) <= constant / math.log(self.m)
         if self.epsilon_d > constant or not within[0]:

@@ -1,4 +1,4 @@
-"""The weights of one attention layer, whoever made them."""
+"""The weights of one attention layer, trained or constructed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Layer:
     """Weights of h heads side by side, and the threshold of their scores.
 
     Attributes:
-        W_Q, W_K: [d_model, h * d_k]; head k has the columns from k * d_k on.
+        W_Q, W_K: [d_model, h * d_k]; head k has the d_k columns from k * d_k on.
         tau: a pair is an edge if its score, the maximum over heads, exceeds tau (Sec. 3).
     """
 
@@ -38,10 +38,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Built:
-    """A layer, and how many projections it took; 0 for a closed form.
+    """A constructed layer, and how many iterations of projections it took; 0 for a closed form.
 
     Attributes:
-        settled: of one head: the layer is right on every pair, or proved that none can be.
+        settled: False if one head was neither found right on every pair nor proved unable to be.
     """
 
     layer: Layer

@@ -1,8 +1,8 @@
 """Edges packed into matchings, one for each head (Lemma B.8, Corollary B.10).
 
-A matching has each source and each target at most once: that is what a head of the template can
-serve. A directed graph is a bipartite one, sources on the left and targets on the right, and a
-matching of the former is a colour class of the latter's edges.
+In a matching each source and each target occurs at most once, which is what a head of the template
+can serve. A directed graph can be read as bipartite, with sources on the left and targets on the
+right; a matching is then a colour class of its edges.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def blocks(graph: Neighbours, h: int) -> list[Matching]:
 def batched(graph: Neighbours, block_size: int) -> list[Matching]:
     """Matchings of at most ``block_size`` edges, at most ceil(m' / block_size) + Delta of them.
 
-    König: Delta colours suffice for a bipartite graph. Each class is then cut (Lemma B.8).
+    By König, Delta colours suffice for a bipartite graph. Each class is then cut (Lemma B.8).
     """
     return [
         block
@@ -61,13 +61,13 @@ def batched(graph: Neighbours, block_size: int) -> list[Matching]:
 def equitable(graph: Neighbours, h: int) -> list[Matching]:
     """h matchings whose sizes differ by at most one.
 
-    With h = max(Delta, ceil(m' / B)) none exceeds B, which is what Corollary B.10 takes for
-    granted: cutting König's classes (``batched``) does not reach that number of heads. Two classes
-    form paths and even cycles, in which the colours alternate; exchanging the colours of a path
-    that has one more edge of the larger class moves one edge (de Werra).
+    With h = max(Delta, ceil(m' / B)) none exceeds B. Corollary B.10 takes that for granted, but
+    cutting König's classes (``batched``) can need more heads. Two classes together form paths and
+    even cycles, in which the colours alternate; exchanging the colours of a path that has one more
+    edge of the larger class moves one edge to the smaller class (de Werra).
 
     Raises:
-        ConstructionError: h is below Delta; no such matchings exist.
+        ConstructionError: h is below Delta, so that no such matchings exist.
     """
     classes = _colour_classes(graph)
     if h < len(classes):
@@ -85,7 +85,7 @@ def equitable(graph: Neighbours, h: int) -> list[Matching]:
 
 
 def _colour_classes(graph: Neighbours) -> list[Matching]:
-    """Delta matchings that hold every edge once."""
+    """Delta matchings that together hold every edge once."""
     edges = edges_of(graph)
     bipartite = rustworkx.PyGraph()
     bipartite.add_nodes_from(range(2 * graph.m))

@@ -1,17 +1,17 @@
 """Whether one head can hold a graph: weights that do, or a proof that no weights do.
 
 A head as wide as its embeddings scores a pair by x_iᵀ W x_j with any W. So it classifies pairs
-linearly, by the d_model² entries of W and tau. Of two statements exactly one is true (Gordan):
+linearly, by the d_model² entries of W and tau. Exactly one of two statements is true (Gordan):
 
 - some W and tau score every edge above tau, and every other pair below it;
 - some weights lambda on the pairs, none negative and not all zero, have
   sum lambda y (x_i x_jᵀ, -1) = 0, where y is 1 on an edge and -1 elsewhere.
 
-The squared hinge loss over all m² pairs decides between them. Where it falls to zero, its minimiser
-is the first. Where it does not, its gradient vanishes at the minimum, and what each pair lacks of
-its margin is the second. Neither is believed: weights are scored on every pair, and a certificate
-is verified in floating point with bounds on every rounding, or in fractions where it is small and
-lies in fewer dimensions than its rows.
+The squared hinge loss over all m² pairs decides between them. If it falls to zero, its minimiser
+gives W and tau of the first. If not, its gradient vanishes at the minimum, and the amounts by which
+pairs fall short of their margin give lambda of the second. Neither is taken on trust: weights are
+scored on every pair, and a certificate is verified in floating point with bounds on all rounding
+errors, or in fractions if it is small and spans fewer dimensions than it has rows.
 
 A narrower head has fewer matrices W to choose from, so what is impossible here is impossible for
 one head at any width.
@@ -37,31 +37,31 @@ from rgr_dist.theory.layer import FloatArray, Layer
 Float64Array = npt.NDArray[np.float64]
 
 ROUNDS = 6
-"""How often the minimisation goes on from where it was."""
+"""Rounds of the minimisation, each from where the last one stopped."""
 OPTIONS = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-9}
-"""Of each round, as scipy's L-BFGS-B takes them."""
+"""Options of each round, for scipy's L-BFGS-B."""
 CLOSE = 1e-6
-"""Largest residual of a certificate, as a share of the sum of its weights."""
+"""Largest residual of a certificate, as a share of the sum of its weights, for entries up to 1."""
 FAINT = 1e-9
-"""Share of the largest weight below which one is taken for none."""
+"""Share of the largest weight below which a weight is set to zero."""
 PAIRS_AT_ONCE = 512
 """Pairs whose products are held at once."""
 UNIT = 2.0**-53
 """Largest relative error of one operation in double precision."""
 MOST_FRACTIONS = 5000
-"""Entries of the largest matrix that is worked on in fractions, in about a second."""
+"""Entries of the largest matrix that is solved in fractions, which takes about a second."""
 
 
 @dataclass(frozen=True)
 class OneHead:
-    """What was found of one graph and embedding; neither part where nothing was proved.
+    """What was found for a graph and embedding: a layer, a certificate, or neither.
 
     Attributes:
-        nearest: one head of d_k = d_model, |W_Q W_Kᵀ| = 1 (Frobenius): where the loss ended.
-        margin: distance of its score nearest to tau if it is right on every pair, else None.
+        nearest: the head where the minimisation ended: d_k = d_model, |W_Q W_Kᵀ| = 1 (Frobenius).
+        margin: least distance of its scores from tau if it is right on every pair, else None.
         certificate: lambda [m, m], which sums to 1; None if there is a layer or nothing was proved.
-        residual: an upper bound on |sum lambda y (x_i x_jᵀ, -1)|, small enough that the sum of some
-            weights near lambda, all positive, is zero exactly; None without a certificate.
+        residual: an upper bound on |sum lambda y (x_i x_jᵀ, -1)|, small enough that some weights
+            near lambda, all positive, make the sum exactly zero; None without a certificate.
     """
 
     nearest: Layer
@@ -71,12 +71,12 @@ class OneHead:
 
     @property
     def layer(self) -> Layer | None:
-        """The head if it is right on every pair."""
+        """The head if it is right on every pair, else None."""
         return None if self.margin is None else self.nearest
 
     @property
     def separable(self) -> bool | None:
-        """Whether one head can hold the graph; None where neither was proved."""
+        """Whether one head can hold the graph; None if neither was proved."""
         return None if self.layer is None and self.certificate is None else self.layer is not None
 
 
@@ -89,15 +89,15 @@ def decide(embedding: FloatArray, graph: Neighbours, available: float | None = N
 
     Args:
         embedding: rows x_i, [m, d_model].
-        available: bytes of memory for verifying a proof; None if nobody knows, which is enough.
+        available: bytes of memory for verifying a proof; None if unknown, which counts as enough.
 
     Raises:
         TooLargeError: there is less memory than a proof takes, and no weights were found.
 
     Returns:
-        Neither part where the loss has not settled, as it may not at the very edge between the two,
-        and where the certificate is of rows in fewer than d_model dimensions and too large for
-        fractions.
+        A layer or a certificate. Neither if the loss has not settled, as can happen right at the
+        boundary between the two, or if the certificate is for rows in fewer than d_model dimensions
+        and too large for fractions.
     """
     X: Float64Array = embedding.astype(np.float64)
     basis, scales, directions = np.linalg.svd(X, full_matrices=False)
@@ -140,23 +140,23 @@ def decide(embedding: FloatArray, graph: Neighbours, available: float | None = N
 def certificate_residual(
     X: Float64Array, graph: Neighbours, certificate: Float64Array
 ) -> float | None:
-    """Verify that one head cannot hold a graph; knows nothing of how the certificate was found.
+    """Verify that one head cannot hold a graph, however the certificate was found.
 
     With A the matrix whose columns are y (x_i x_jᵀ, -1) and D = diag(lambda), let
     r = A lambda. If the smallest singular value of A D exceeds |r|, some u with |u| < 1 has
     A D u = -r, so that lambda (1 + u) is positive and its sum is zero exactly. Both sides are
     bounded with all their rounding errors: |r| from above (Higham, Accuracy and Stability of
     Numerical Algorithms, Sec. 3.5), the singular value from below by a Cholesky factorisation that
-    runs to its end (Rump, Verification of positive definiteness, 2006). The largest
-    weights alone serve as columns, twice as many as there are rows. Where A D has dependent rows,
-    as that of a few items may, u is solved for in fractions.
+    runs to its end (Rump, Verification of positive definiteness, 2006). Only the columns of the
+    largest weights are used, twice as many as there are rows. If A D has dependent rows, as it may
+    with few items, u is solved for in fractions.
 
     Args:
         X: embeddings [m, d_model], taken as exact.
-        certificate: weights [m, m], of any positive sum.
+        certificate: weights [m, m], with any positive sum.
 
     Returns:
-        The bound on |r|; None if these weights prove nothing, or if it exceeds ``CLOSE``.
+        The bound on |r|; None if these weights prove nothing, or if it is above ``CLOSE``.
     """
     total = float(certificate.sum())
     if not (np.isfinite(certificate).all() and certificate.min() >= 0 and total > 0):
@@ -176,9 +176,9 @@ def certificate_residual(
 
 
 def _coordinates(rows: Float64Array) -> Float64Array:
-    """The rows, or as many unit vectors if they are fewer than their entries.
+    """The rows, or as many unit vectors if there are no more rows than columns.
 
-    A sum over pairs that is zero in unit vectors is zero in any vectors.
+    A sum over pairs that is zero for unit vectors is zero for any vectors.
     """
     return rows if len(rows) > rows.shape[1] else np.eye(len(rows))
 
@@ -186,7 +186,7 @@ def _coordinates(rows: Float64Array) -> Float64Array:
 def _least_singular_value_exceeds(
     bound: float, left: Float64Array, right: Float64Array, weights: Float64Array
 ) -> bool:
-    """Whether that of A D surely does, by its largest columns: twice as many as it has rows."""
+    """Whether that of A D certainly exceeds the bound, by its columns with the largest weights."""
     rows = left.shape[1] * right.shape[1] + 1
     chosen = np.argsort(weights, axis=None)[::-1][: 2 * rows]
     gram = np.zeros((rows, rows))
@@ -203,10 +203,10 @@ def _least_singular_value_exceeds(
 
 
 def _is_near_in_fractions(left: Float64Array, right: Float64Array, signed: Float64Array) -> bool:
-    """Whether some |u| < 1 has A D u = -r exactly; False if there are too many fractions.
+    """Whether some |u| < 1 has A D u = -r exactly; False if A D is too large for fractions.
 
-    u is the shortest, (A D)ᵀ z, where A D (A D)ᵀ z = -r: by elimination, which passes over rows
-    that depend on others, as r does alike.
+    u is the shortest solution, (A D)ᵀ z with A D (A D)ᵀ z = -r. Elimination finds z: it skips rows
+    that depend on others, since r depends on them in the same way.
     """
     pairs = np.flatnonzero(signed)
     if (left.shape[1] * right.shape[1] + 1) * len(pairs) > MOST_FRACTIONS:
@@ -229,7 +229,7 @@ def _is_near_in_fractions(left: Float64Array, right: Float64Array, signed: Float
 
 
 def memory(m: int, d_model: int) -> float:
-    """Bytes that looking for weights takes at its peak: a matrix of all pairs several times."""
+    """Peak bytes of the search for weights: mainly several matrices of all pairs."""
     return 8.0 * (8 * m * m + 70 * (d_model**2 + 1))
 
 
@@ -246,7 +246,7 @@ def _layer(W: Float64Array, tau: float) -> Layer:
 
 
 def _margin(layer: Layer, X: Float64Array, graph: Neighbours) -> float | None:
-    """The margin of a head that is right on every pair by more than rounding can change."""
+    """The margin of a head if it is right on every pair by more than rounding errors, else None."""
     scored, d_model = score_all_pairs(layer, X, graph), X.shape[1]
     lengths = np.linalg.norm(X, axis=1).max()
     doubt = _gamma(4 * d_model) * d_model * float(lengths) ** 2
@@ -264,7 +264,7 @@ def _squared_hinge(
 
 
 def _scores(values: Float64Array, basis: Float64Array) -> Float64Array:
-    """Scores less tau of all pairs, [m, m]; the values are W in the basis, then tau."""
+    """Scores of all pairs minus tau, [m, m]; the values are W in the basis, then tau."""
     rank = basis.shape[1]
     scores: Float64Array = basis @ values[:-1].reshape(rank, rank) @ basis.T - values[-1]
     return scores
@@ -273,7 +273,7 @@ def _scores(values: Float64Array, basis: Float64Array) -> Float64Array:
 def _columns(
     left: Float64Array, right: Float64Array, weights: Float64Array, pairs: npt.NDArray[np.intp]
 ) -> Float64Array:
-    """lambda (x_i x_jᵀ, -1) of some pairs, a row each; the sign y does not change A Aᵀ."""
+    """lambda (x_i x_jᵀ, -1) of some pairs, one per row; the sign y does not change A Aᵀ."""
     sources, targets = np.divmod(pairs, len(right))
     products = (left[sources, :, None] * right[targets, None, :]).reshape(len(pairs), -1)
     ones = np.full((len(pairs), 1), -1)
@@ -282,5 +282,5 @@ def _columns(
 
 
 def _gamma(operations: int) -> float:
-    """Relative error that so many roundings can add up to."""
+    """The largest relative error that this many roundings can add up to."""
     return operations * UNIT / (1 - operations * UNIT)

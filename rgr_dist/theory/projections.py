@@ -2,16 +2,16 @@
 
 The template fixes signatures and hopes for little leakage. Here the leakage is part of the
 problem. With X = U Σ Vᵀ, the scores that a head of width d_k can give are exactly the matrices
-U Â Uᵀ with Â of rank d_k at most. Projecting onto them is closed form: Uᵀ T U, cut to its d_k
+U Â Uᵀ with Â of rank at most d_k. Projecting T onto them has a closed form: Uᵀ T U, cut to its d_k
 largest singular values. Correct scores are a simple set too: some head reaches 1 on each edge,
-and every head stays at ``ceiling`` or below on every other pair. Projecting there is clipping;
-an edge is raised in the head in which it is highest, which assigns the edges to heads. One turns
-to the other until every edge is above every other pair. Steps are over-relaxed and extrapolated,
-as is usual for projections.
+and every head stays at ``CEILING`` or below on every other pair. Projecting onto this set is
+clipping; an edge is raised in the head in which it is highest, which assigns the edges to heads.
+The two projections alternate until every edge is above every other pair. Steps are over-relaxed
+and extrapolated, as is usual for projections.
 
-There is no network, no sampled context and no learning rate. But it is iterative, and a step that
-projects on a convex set is a gradient step on the squared distance to it: what sets it apart from
-training is that it sees all m² pairs at once and ends with a proof, namely that all are right.
+There is no network, no sampled context and no learning rate. But the method is iterative, and
+projecting onto a convex set is a gradient step on the squared distance to it. What sets it apart
+from training is that it sees all m² pairs at once and ends with a proof: all of them are right.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from rgr_dist.theory.layer import Built, FloatArray, Layer
 from rgr_dist.theory.matchings import Ints, edges_of
 
 CEILING = 0.9
-"""Highest score of a pair that is no edge, where an edge has 1: lower costs width, higher time."""
+"""Highest score of a non-edge, where an edge has 1: a lower one costs width, a higher one time."""
 RELAXATION, MOMENTUM = 1.9, 0.92
-"""Share of a projection that is taken, and of the last change that is added to it."""
+"""Multiple of each projection's change that is taken, and of the last change that is added."""
 LEAST_GAP = 1e-4
-"""Least distance between edges and other pairs to end with, far above rounding."""
+"""Least gap between edges' and other pairs' scores at which to stop, far above rounding errors."""
 SCORES_AT_ONCE = 2**22
-"""Scores of one block of rows; a bound on memory."""
+"""Most scores in one block of rows, which bounds memory."""
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -43,14 +43,14 @@ Float32Array = npt.NDArray[np.float32]
 def project(
     X: FloatArray, graph: Neighbours, h: int, d_k: int, stream: Stream, max_iterations: int = 1000
 ) -> Built:
-    """Alternate until all m² pairs are right, or the iterations are spent.
+    """Alternate projections until all m² pairs are right, or the iterations run out.
 
     An iteration costs 2 m² D_K multiply-adds and never holds the scores of more than one head. If
-    it fails, the layer is that of the last iteration. Its tau is half-way between the lowest edge
-    and the highest other pair, or 1 below the lowest edge where every pair is one.
+    they run out, the layer is that of the last iteration. Its tau is half-way between the lowest
+    edge and the highest other pair, or 1 below the lowest edge if every pair is an edge.
 
     Args:
-        stream: which head each edge starts in.
+        stream: draws the head in which each edge starts.
     """
     basis, to_model = _orthonormal(X)
     problem = _Pairs(basis, edges_of(graph))
@@ -66,7 +66,7 @@ def project(
             query, key = ahead[k]
             heads.append(_Head.of(query @ key.T + RELAXATION * changes[k], d_k))
             ahead[k] = heads[k].beyond(head, MOMENTUM)
-        if low > high:  # so it was for heads of twice the width: ask for those that are kept
+        if low > high:  # true of the extrapolated heads, twice as wide: check those that are kept
             low, high = problem.extremes([(head.query, head.key) for head in heads])
             if low - high >= LEAST_GAP:
                 break
@@ -74,7 +74,7 @@ def project(
         low, high = problem.extremes([(head.query, head.key) for head in heads])
     W_Q = to_model @ np.concatenate([head.query for head in heads], axis=1)
     W_K = to_model @ np.concatenate([head.key for head in heads], axis=1)
-    tau = low - 1 if high == -np.inf else (low + high) / 2  # of no other pair
+    tau = low - 1 if high == -np.inf else (low + high) / 2  # no other pair
     return Built(Layer(W_Q, W_K, h, tau), iteration)
 
 
@@ -91,9 +91,9 @@ class _Head:
 
     @classmethod
     def of(cls, A: Float32Array, d_k: int) -> _Head:
-        """The nearest matrix of that rank: A on the leading eigenvectors of A Aᵀ.
+        """The nearest matrix of rank d_k: A projected onto the leading eigenvectors of A Aᵀ.
 
-        A d_k beyond the rank of X gains nothing but zeros.
+        A d_k above the rank of X only adds columns of zeros.
         """
         query = np.linalg.eigh(A @ A.T)[1][:, ::-1][:, :d_k]
         missing = ((0, 0), (0, d_k - query.shape[1]))
@@ -106,7 +106,7 @@ class _Head:
 
 
 class _Pairs:
-    """The scores of all pairs, and the projection on those that are correct."""
+    """The scores of all pairs, and their projection onto correct scores."""
 
     def __init__(self, basis: Float32Array, edges: Ints) -> None:
         self.U = basis
@@ -117,7 +117,8 @@ class _Pairs:
         """How each head's matrix has to change for the scores to be correct, on the basis U.
 
         Returns:
-            Uᵀ (clipped - scores) U of every head; the lowest edge and the highest other pair.
+            Uᵀ (clipped - scores) U of each head; the lowest score of an edge, and the highest of
+            any other pair.
         """
         on_edges = self._edge_scores(heads)
         owner, best = on_edges.argmax(axis=0), on_edges.max(axis=0)
@@ -137,7 +138,7 @@ class _Pairs:
         return changes, float(best.min(initial=np.inf)), highest
 
     def extremes(self, heads: Sequence[Factors]) -> tuple[float, float]:
-        """The lowest edge and the highest other pair."""
+        """The lowest score of an edge, and the highest of any other pair."""
         low = float(self._edge_scores(heads).max(axis=0).min(initial=np.inf))
         return low, max(float(S.max()) for head in heads for _, S in self._score_rows(head))
 
@@ -168,7 +169,7 @@ class _Pairs:
 
 
 def _orthonormal(X: FloatArray) -> tuple[Float32Array, npt.NDArray[np.float64]]:
-    """U of X = U Σ Vᵀ, [m, rank], and V Σ⁻¹, which takes X there."""
+    """U of X = U Σ Vᵀ, [m, rank], and V Σ⁻¹, which maps X to U."""
     U, s, Vt = np.linalg.svd(X.astype(np.float64), full_matrices=False)
     rank = int((s > s[0] * 1e-6).sum())
     return U[:, :rank].astype(np.float32), Vt[:rank].T / s[:rank]

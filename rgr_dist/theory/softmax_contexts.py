@@ -1,11 +1,11 @@
 """Algorithm 2's layer on sampled contexts: with a softmax, a pair's score depends on the others.
 
 Theorem 8.1 claims that a source whose target is not in the context gets no edge, but its proof
-needs the target there: Eq. (11) has the target's exp(3/4 √d_k) in the denominator. It also assumes
-ℓ ≥ C max(h, ln m) with a large C, so that the other heads add little: their background is
-(h - 1) / ℓ on average. At ℓ = 16 and h = 4 heads or more it is far outside of that, and a source
-without its target in the context gets about h / ℓ on every item. So both kinds of source are
-counted apart.
+needs the target there: Eq. (11) has the target's exp(3/4 √d_k) in the denominator. The theorem also
+assumes ℓ ≥ C max(h, ln m) with a large C, so that the other heads add little: their background is
+(h - 1) / ℓ on average. With ℓ = 16 and h = 4 heads or more, this is far from satisfied, and a
+source without its target in the context gets about h / ℓ on every item. So the two kinds of source
+are counted separately.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ CONTEXTS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class InContexts(Recovery):
-    """What a softmax layer says of all ordered pairs of sampled contexts.
+    """How well a softmax layer recovers all ordered pairs of sampled contexts.
 
     Attributes:
-        present, present_right: sources with a target in their context, and those of them whose
-            every pair is right.
-        absent, absent_right: the same of sources without one.
+        present, present_right: number of sources with a target in their context, and of those
+            among them that have every pair right.
+        absent, absent_right: the same for sources without a target in their context.
     """
 
     present: int

@@ -5,10 +5,10 @@ W_Q = X_inv[:, V_k] w[T_k] and W_K = X_inv[:, T_k] w[T_k] with X_inv = Xᵀ / mu
 d_model × B by B × d_k, so that all heads together cost O(m' · d_model · d_k) and no matrix of
 pairs is formed.
 
-The scores' noise does not vanish with d_k. N_1 and N_2 of App. B.2 are not mean-zero given X, as
-the proof has them: their means are d_k δ_j(π(i)) and d_k δ_i(π⁻¹(j)), because w_t · w_t = d_k. With
-the mean of N_3 they are what ``limit_layer`` has, and they dominate where d_model is small. A head
-wider than d_model is pointless in any case: W_Q W_Kᵀ has at most rank d_model.
+The scores' noise does not vanish as d_k grows. N_1 and N_2 of App. B.2 are not mean-zero given X,
+contrary to the proof: their means are d_k δ_j(π(i)) and d_k δ_i(π⁻¹(j)), because w_t · w_t = d_k.
+With the mean of N_3 they are the noise of ``limit_layer``, and they dominate if d_model is small. A
+head wider than d_model is pointless in any case: W_Q W_Kᵀ has at most rank d_model.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Kind = Literal["rademacher", "bernoulli"]
 
 
 def orthogonal(matchings: Sequence[Matching], m: int, d_k: int) -> Float64Array:
-    """Signatures that are unit vectors within each head, [m, d_k]: no noise of signatures is left.
+    """Signatures that are orthogonal unit vectors within each head, [m, d_k], and add no noise.
 
-    At a d_k of the largest block the scores are those of the limit d_k → ∞, whose signatures have
-    w_s · w_t / d_k = 0 for s ≠ t, and tau is 1/2. A smaller d_k gives several targets of a head
-    one signature.
+    If d_k is the size of the largest block, the scores are those of the limit d_k → ∞, whose
+    signatures have w_s · w_t / d_k = 0 for s ≠ t, and tau is 1/2. With a smaller d_k, several
+    targets of a head share one signature.
 
     Args:
-        matchings: the edges (source, target) of each head; a target is in one of them alone.
+        matchings: the edges (source, target) of each head; each target is in only one of them.
     """
     w = np.zeros((m, d_k))
     for matching in matchings:
@@ -45,10 +45,10 @@ def orthogonal(matchings: Sequence[Matching], m: int, d_k: int) -> Float64Array:
 
 @dataclass(frozen=True)
 class Signatures:
-    """A law of independent entries.
+    """A law of signatures with independent entries.
 
     Attributes:
-        kind: ``rademacher``, ±1 with equal chance, or ``bernoulli``, 1 with chance p and else 0.
+        kind: ``rademacher``, ±1 with equal chance, or ``bernoulli``, 1 with chance p, else 0.
         p: the chance of a 1 in a Bernoulli entry.
     """
 
@@ -72,7 +72,7 @@ class Signatures:
 
     @property
     def union_bound_constant(self) -> float:
-        """C of d_k = C ln m at which the union bound fails with a chance of about m⁻³, one-hot.
+        """The C of d_k = C ln m at which the union bound on failure is about m⁻³, for one-hot.
 
         Bernoulli: Theorem B.1's exponent c_1, but C = 4 / c_1, so that its first term is
         m · m⁻⁴ = m⁻³; the paper's 3 / c_1 gives m⁻². The second term, m² exp(-c_2 d_k), is smaller
@@ -112,14 +112,14 @@ def limit_layer(
     """The template as d_k grows without bound, with scores divided by d_k.
 
     Head k is Σ x_s x_tᵀ over its matching, plus ``overlap`` · (Σ x_s)(Σ x_t)ᵀ. Its rank is at most
-    d_model: that is the width used here where B exceeds it. Rademacher signatures become
+    d_model, which is the width used here if B exceeds it. Rademacher signatures become
     orthogonal, w_s · w_t / d_k = 1 if s = t and else 0, so that orthogonal signatures have exactly
     these scores at d_k = B.
 
     Args:
-        overlap: p / (1 - p) of Bernoulli signatures, whose products go to p if s = t and else to
-            p²; the scores are then divided by p - p² too. The printed tau, half-way from p² to p,
-            becomes 1/2 + overlap.
+        overlap: p / (1 - p) for Bernoulli signatures, whose products tend to p if s = t and to p²
+            otherwise; the scores are then also divided by p - p². The printed tau, half-way from p²
+            to p, becomes 1/2 + overlap.
     """
     d_model = X.shape[1]
     width = max(1, min(d_model, max(len(matching) for matching in matchings)))
@@ -136,12 +136,12 @@ def limit_layer(
 
 
 def trivial_layer(X: FloatArray, edges: Matching) -> Layer:
-    """A head of width 1 for each edge: D_K = m' (B = 1), exact wherever no two rows agree.
+    """A head of width 1 for each edge: D_K = m' (B = 1), exact for unit rows, no two parallel.
 
-    An edge (s, t) scores |x_s|² |x_t|² in its own head, made 1 here, and any other pair the
-    product of two cosines. For unit rows the largest of those is the largest |cosine| of two
-    items, and tau lies half-way from it to 1. The printed tau = 1/2 would fail where that cosine
-    exceeds 1/2, as it does at d_model = 16. An item of a row of zeros scores 0 with all.
+    An edge (s, t) scores |x_s|² |x_t|² in its own head, scaled to 1 here. For unit rows any other
+    pair scores the product of two cosines, which is at most the largest |cosine| of two items, and
+    tau lies half-way from that to 1. The printed tau = 1/2 would fail if that cosine exceeds 1/2,
+    as it does at d_model = 16. An item whose row is zero scores 0 in every pair.
     """
     squares = np.einsum("id,id->i", X, X)
     squares[squares == 0] = 1

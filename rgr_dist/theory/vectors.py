@@ -23,15 +23,15 @@ def read_vectors(
     """The vectors of a file, [m, d_model].
 
     Args:
-        tensor: which tensor of a safetensors file; not needed where only one is a table.
-        items: only the first so many.
+        tensor: which tensor of a safetensors file; not needed if only one is a table.
+        items: how many of the first vectors to return; None for all.
 
     Raises:
         StudyError: the file cannot be read, or holds no table of finite numbers.
     """
     largest = {".npy": TABLE, ".safetensors": None}.get(path.suffix, LIST)
     with opened(path, KINDS, largest) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a text without numbers
+        warnings.simplefilter("ignore")  # about a text without numbers
         if path.suffix == ".safetensors":
             table = read_tensor(file, [tensor] if tensor else [])
         elif path.suffix == ".npy":
