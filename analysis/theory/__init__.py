@@ -1,1 +1,1 @@
-"""Bounds and constructions beside training."""
+"""Bounds and constructions compared with training."""

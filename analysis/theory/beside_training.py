@@ -24,9 +24,9 @@ from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import counting_bound
 
 BITS = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
-"""Bits per parameter of the bound's lines, around what trained layers hold, and their names."""
+"""Bits per parameter of each line of the bound, around what trained layers hold, and its label."""
 LEAST_CELLS = 3
-"""Cells below which a family is not drawn and growth is not fitted."""
+"""Fewest cells for which a family is drawn or a gap's growth is fitted."""
 GAPS = {
     "trained_over_bound": "trained over the bound at 1 bit per parameter",
     "constructed_over_trained": "constructed over trained",
@@ -38,7 +38,7 @@ WHOLE = ("trained", "trained_low", "trained_high", "h_star", "constructed", "con
 
 @dataclass(frozen=True)
 class Theory:
-    """Tables of theory beside training.
+    """Tables that compare theory with training.
 
     Attributes:
         curves: of ``curves_table``, a row for each cell.
@@ -53,7 +53,7 @@ class Theory:
 
 @per_study
 def theory(results: StudyResults) -> Theory | None:
-    """The tables of a study of model max; None if its store holds nothing to set beside it."""
+    """The tables of a threshold study of model max; None if its store has nothing to compare."""
     study, store = results.study, results.store
     is_searched = study.cells[0].model == "max" and study.search.mode == "threshold"
     if store is None or not is_searched:
@@ -69,7 +69,7 @@ def theory(results: StudyResults) -> Theory | None:
 def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) -> pd.DataFrame:
     """A row for each cell: its widths, the bounds of ``BITS``, and the gaps as factors.
 
-    Of cells that differ in their step limit alone, that with the largest is taken.
+    Of cells that differ only in their step limit, the one with the largest is taken.
 
     Args:
         best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
@@ -78,7 +78,7 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     Returns:
         ``cell_id, m, d_model, degree, compression, trained, trained_low, trained_high, h_star,
         status, bits_per_parameter, constructed, constructed_h, constructed_draws, trivial``,
-        ``bound_B`` for each B of ``BITS``, and the gaps of ``GAPS``. What is not known is null.
+        ``bound_B`` for each B of ``BITS``, and the gaps of ``GAPS``. Unknown values are null.
     """
     cells = {family[-1].cell_id: family[-1] for family in study.budgets.values()}
     rows = []
@@ -112,13 +112,14 @@ def growths(curves: pd.DataFrame) -> pd.DataFrame:
     """How each gap grows with m′ / d_model, by least squares on logarithms.
 
     Args:
-        curves: rows of ``curves_table`` with one protocol: several would be no more evidence.
+        curves: rows of ``curves_table`` with one protocol: several would add no evidence.
 
     Returns:
-        A row for each gap that enough cells have: ``gap``; ``power`` of m′ / d_model, with ``low``
-        and ``high``, its 95 % t-interval, which takes cells as independent; ``cells``.
+        A row for each gap that enough cells have: ``gap``; ``power`` of m′ / d_model, its 95 %
+        t-interval ``low`` to ``high``, which treats cells as independent, and its range ``least``
+        to ``most`` with one cell left out; ``cells``, their number.
     """
-    from statsmodels.regression.linear_model import OLS  # half a second, for this alone
+    from statsmodels.regression.linear_model import OLS  # takes half a second; only needed here
 
     rows = []
     for name, gap in GAPS.items():
@@ -137,7 +138,7 @@ def families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """Families of cells with one d_model, or one m / d_model: title, and rows by growing m.
 
     Args:
-        rows: of ``curves_table``, with the ``protocol`` of ``with_protocols``; a family has one.
+        rows: of ``curves_table``, with the ``protocol`` of ``with_protocols``, one in each family.
     """
     named: list[tuple[str, Callable[[Row], float]]] = [
         ("d_model = {}", lambda row: row["d_model"]),

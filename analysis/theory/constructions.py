@@ -1,4 +1,4 @@
-"""What a store holds of weights that were made, not trained, for the graphs of a study."""
+"""What a store holds about weights constructed, not trained, for the graphs of a study."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = "orthogonal"
 
 @dataclass(frozen=True)
 class Width:
-    """The smallest D_K that a search found exact in every draw, its heads, and those draws."""
+    """The smallest D_K that a search found exact in every draw, its heads, and how many draws."""
 
     D_K: int
     h: int
@@ -41,11 +41,11 @@ def construction_runs(store: Store) -> pd.DataFrame:
 def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
     """The smallest D_K of ``ours`` that is exact in every draw, by the problem of its cell.
 
-    From the tables of every study in the store that searched for it; of several with another
-    number of draws, those with the most.
+    It comes from the tables of every study in the store that searched for it; if their numbers of
+    draws differ, only those with the most draws count.
 
     Args:
-        runs: those of ``construction_runs``; they tell which problem a cell is.
+        runs: those of ``construction_runs``, which show the problem of each cell.
     """
     problem_of = _problems(runs)
     found: dict[str, Width] = {}
@@ -69,14 +69,14 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     """How often Algorithm 1 with its printed blocks of d_model recovers graphs, at every size.
 
     Args:
-        runs: those of ``construction_runs``; counted are those on graphs, embeddings and contexts
-            as in the study, of any m and d_model.
+        runs: those of ``construction_runs``, of which only those with graphs, embeddings and
+            contexts like the study's count, at any m and d_model.
 
     Returns:
         A row for each size, d_k and choice of signatures and tau: ``m, d_model, h, d_k,
         signatures, tau, draws, exact, success_low, success_high, mean_f1``, with a 95 %
-        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures at a d_k of the
-        block size, ceil(m / h), or more are the limit d_k → ∞.
+        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures give the limit
+        d_k → ∞ if d_k is at least the block size, ceil(m / h).
     """
     kinds = {_kind(cell.problem_json) for cell in study.cells}
     kind_of = {cell_id: _kind(problem) for cell_id, problem in _problems(runs).items()}
@@ -112,7 +112,7 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _law(option: dict[str, Any]) -> str:
-    """The signatures of a stored choice, with the p of Bernoulli ones, 1/4 unless asked."""
+    """The signatures in a run's stored options, with the p of Bernoulli ones: 1/4 unless given."""
     kind = option.get("signatures") or "rademacher"
     return f"bernoulli({option.get('p') or 0.25:g})" if kind == "bernoulli" else kind
 

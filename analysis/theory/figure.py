@@ -30,7 +30,7 @@ def draw_three_curves(
     Args:
         families: title and rows of ``beside_training.curves_table`` with ``anchor`` and
             ``full``, by growing m.
-        bounds: the columns of the bound's lines, and what stands at each.
+        bounds: the columns of the bound's lines, and the label of each.
         target: mean score that a trained threshold reaches.
     """
     every = [row for _, rows in families for row in rows]

@@ -1,8 +1,8 @@
 """What heads of the widest useful width can hold, and whether training finds it.
 
-A study of mode ``widest`` asks whether heads with d_k = d_model pass. Beside that stands what the
-constructions that it lists say of the same graphs and embeddings: whether one head can be right on
-all pairs, decided exactly, and for several heads the construction ``ours``.
+A study of mode ``widest`` asks whether heads with d_k = d_model pass. Its answers are compared with
+those of the constructions that it lists, on the same graphs and embeddings: whether one head can be
+right on all pairs, decided exactly, and for several heads the construction ``ours``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def is_of_phases(study: Study) -> bool:
 
 @per_study
 def phases(results: StudyResults) -> pd.DataFrame:
-    """What is known of each size at each head count, of a study that ``is_of_phases``.
+    """What is known about each size at each head count, in a study that ``is_of_phases``.
 
     Returns:
         ``cell_id`` of the largest step limit, ``m, d_model, degree, h``; ``compression``,
         m′ / d_model; ``load``, m′ ln m / d_model²; ``passes_within``, the smallest step limit at
         which training passes, null if none is known; ``draws``; ``exact``, in how many of them
         weights of at most h heads are known that are right on all pairs; ``proved``, in how many
-        it is proved that there are none, which is decided of one head alone; ``phase``, one of
+        it is proved that there are none, which is decided for one head only; ``phase``, one of
         ``phases_figure.MEANS``.
     """
     study, rows = results.study, []
@@ -53,7 +53,7 @@ def phases(results: StudyResults) -> pd.DataFrame:
 
 
 def _draws(results: StudyResults, cell: Cell, h: int) -> tuple[int, int, int]:
-    """In how many draws exact weights of at most h heads are known, and none exist; and of all."""
+    """Numbers of draws: with known exact weights of at most h heads, proved to have none, all."""
     study, runs = results.study, results.searched
     alike = [one.cell_id for one in study.cells if one.problem_json == cell.problem_json]
     made = runs[runs["cell_id"].isin(alike) & (runs["model"] != cell.model) & (runs["h"] <= h)]
@@ -90,7 +90,7 @@ def _row(
 
 
 def headline(results: StudyResults) -> str:
-    """At how many sizes training passes, for every head count, and at how many none can."""
+    """At how many sizes training passes, by head count, and at how many one head is ruled out."""
     table = phases(results)
     found = [
         f"{table.loc[table['h'] == h, 'passes_within'].notna().sum()} with {plural(h, 'head')}"

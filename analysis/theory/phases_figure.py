@@ -19,7 +19,7 @@ MEANS = {
 }
 """What each phase means, from the best to the worst."""
 SIDE = 31
-"""Pixels between two sizes, on the axis upwards."""
+"""Pixels between neighbouring values of d_model on the vertical axis."""
 
 
 def draw_phases(rows: Sequence[Row], limits: Sequence[int]) -> Figure:

@@ -1,4 +1,4 @@
-"""Theory beside training: the counting bound, constructions, and what rounding does to weights."""
+"""Theory next to training: the counting bound, constructions, and the effect of rounded weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TITLE = "Theory beside training"
 
 
 def section(results: StudyResults) -> Section | None:
-    """Bounds, trained, constructed and trivial widths; None if the store has none to compare."""
+    """Bounds, trained, constructed and trivial widths; None if the store has nothing to compare."""
     found, known = theory(results), three_widths(results)
     if found is None and not known:
         return None

@@ -25,10 +25,10 @@ CAPTION = (
 
 
 def three_widths(results: StudyResults) -> Sequence[Row]:
-    """The (cell, h) of which something is known, at their largest step limit.
+    """The (cell, h) about which something is known, at their largest step limit.
 
     Returns:
-        Rows of ``thresholds_of`` with the names of their cells; none where all that is known comes
+        Rows of ``thresholds_of`` with the names of their cells; none if all that is known comes
         from training.
     """
     largest = {row["cell_id"] for row in drawn_cells_of(results)}

@@ -1,4 +1,4 @@
-"""How many bits a parameter of trained layers needs: their scores once the weights are rounded."""
+"""How many bits per parameter trained layers need: their scores with rounded weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rgr_dist.study.study import Study
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
 AS_TRAINED = ["seeds", "exact", "mean_f1", "mean_score"]
-"""What is known of weights before they are rounded."""
+"""Columns about the weights before rounding."""
 
 
 def rounded_means(rows: pd.DataFrame, target: float) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def rounded_means(rows: pd.DataFrame, target: float) -> pd.DataFrame:
 
 
 def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.DataFrame:
-    """``rounded_means`` at a study's thresholds, of any study's rows of ``ALL_PAIRS``; or empty.
+    """``rounded_means`` at a study's thresholds, from the ``ALL_PAIRS`` of all studies; or empty.
 
     Args:
         best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
@@ -52,14 +52,14 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
 def bits_needed(means: pd.DataFrame) -> pd.DataFrame:
     """A row for each threshold: the fewest bits of a parameter with which it still passes.
 
-    Integers alone, with one scale for a matrix. It is the smallest number of bits from which on
-    every larger one that was tried passes too.
+    Only integers count, with one scale for each matrix. The answer is the smallest number of bits
+    that passes together with every larger number that was tried.
 
     Returns:
         ``cell_id, m, d_model, h, d_k, D_K, seeds, exact, mean_f1, mean_score, bits, tried_below``:
-        seeds, exact and the means are of weights as trained, and null if those were not tested;
-        ``bits`` is null if no integer passes, and
-        ``tried_below`` the largest number of bits that fails, null if none does.
+        seeds, exact and the means describe weights as trained, and are null if those were not
+        tested; ``bits`` is null if no integer passes; ``tried_below`` is the largest number of bits
+        that fails, null if none does.
     """
     integers = means[means["precision"].str.startswith("int")]
     fails = integers[~integers["passes"]].groupby("cell_id")["bits"].max().rename("tried_below")
