@@ -7,9 +7,9 @@ present, which node that target replaces, and which of the targets it is.
 1. l distinct nodes S: a partial Fisher-Yates shuffle of all m nodes.
 2. U: each node of S joins with probability rho, which is the same law as drawing
    b ~ Binomial(l, rho) and then a uniform U of size b.
-3. For each i of U in turn, if no out-neighbour of i is in S, a uniform one of them replaces a
-   uniform j of S without i. U is fixed before the replacements begin, so a node that was
-   itself replaced still brings a target in, as in the paper's wording. A node without
+3. For each i of U in turn, if no out-neighbour of i is in S, a uniformly drawn one replaces a
+   uniformly drawn node of S other than i. U is fixed before the replacements begin, so a node
+   that was itself replaced still brings a target in, as in the paper's wording. A node without
    out-neighbours brings none, and a later replacement may remove a target again.
 """
 
@@ -37,7 +37,7 @@ def _draw_block(key: Any, first: Any, graph: Any, rate_word: Any, out: Any) -> N
         rate_word: uint64, rho * 2**32.
     """
     m, length = graph.starts.size - 1, out.shape[1]
-    deck = np.arange(m).astype(np.int32)  # the identity, and again after every context
+    deck = np.arange(m).astype(np.int32)  # the identity, restored after every context
     where = np.full(m, ABSENT, dtype=np.int32)  # position of a node in the context
     words = np.empty((4, length), dtype=np.uint32)
     for i in range(out.shape[0]):

@@ -1,7 +1,7 @@
 """Databases: sets of triples (key, query, value), a sparse 0/1 3-tensor D of |K| x |Q| x |V|.
 
-What a family draws comes from the counter-based streams: of a problem, a role and a seed. A
-uniform integer below n is (word * n) >> 32.
+Families draw from counter-based streams, each addressed by a problem, a role and a seed. A uniform
+integer below n is (word * n) >> 32.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rgr_dist.study.database import Database, FactsFile, LowRank, Partial, Predi
 
 Int32Array = npt.NDArray[np.int32]
 Block = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
-"""Some keys and some queries: all pairs of one with the other."""
+"""Some keys and some queries, which stand for all pairs of one of each."""
 
 
 def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
-    """The triples of a database, int32 [|D|, 3]: key, query, value, in this order sorted.
+    """The triples of a database, int32 [|D|, 3]: key, query, value, sorted in this order.
 
-    Those of a file are the same at every seed.
+    Triples from a file are the same at every seed.
 
     Args:
         problem: what the streams are keyed by (``Cell.problem_json``).
@@ -30,7 +30,7 @@ def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
         AssetError: the triples of a file have not been loaded in this process.
     """
     if isinstance(database, FactsFile):
-        return assets.get(database.digest).copy()  # compiled code tells read-only arrays apart
+        return assets.get(database.digest).copy()  # compiled code types read-only arrays apart
     if isinstance(database, LowRank):
         return _triples(database, np.arange(database.n_asked), _of_blocks(database, problem, seed))
     pairs = np.arange(database.keys * database.queries)
@@ -56,7 +56,7 @@ def tensor(triples: npt.NDArray[np.integer], shape: tuple[int, int, int]) -> npt
 def _triples(
     database: Database, pairs: npt.NDArray[np.integer], values: npt.NDArray[np.integer]
 ) -> Int32Array:
-    """Triples of some pairs, numbered key by key, and their values."""
+    """The triples of some pairs, which are numbered key by key, and their values."""
     keys, queries = np.divmod(pairs, database.queries)
     return np.stack([keys, queries, values], axis=1).astype(np.int32)
 
@@ -66,7 +66,7 @@ def _below(words: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.int64]:
 
 
 def _value_sets(database: Predicates, problem: str, seed: int) -> Int32Array:
-    """The values of each query, uniform among the sets of that size, int32 [|Q|, per_query]."""
+    """The values of each query, a uniform set of ``per_query``, int32 [|Q|, per_query]."""
     return np.stack(
         [
             Stream.of(problem, f"values of {q}", seed).permutation(database.values)
@@ -84,10 +84,10 @@ def _of_blocks(database: LowRank, problem: str, seed: int) -> Int32Array:
     *Its rank is R.* At most, since that is a sum of R terms of rank one. At least, since the
     unfolding [|V|, |K| |Q|] has the rows 1_{S_r x T_r} at v_r and zeros elsewhere: R rows that are
     not zero and have disjoint supports, so they are independent; and the rank of a tensor is at
-    least that of each of its unfoldings. That proof asks for R <= |V|.
+    least that of each of its unfoldings. The proof needs R <= |V|.
 
-    The largest block is cut next, the oldest of equals first: into halves by keys or by queries, as
-    a word decides where both can be.
+    Each cut halves the largest block, or the oldest of equally large ones, by keys or by queries; a
+    random word decides if both are possible.
     """
     order = Stream.of(problem, "block values", seed).permutation(database.values)
     coins = Stream.of(problem, "sides", seed).words(database.rank)

@@ -65,7 +65,8 @@ class Task:
         """The message of each item in model ``value``: y_i = x_i W_V, float64 [m, d_model].
 
         W_V is frozen, its entries have variance 1/d_model, and messages are as wide as
-        embeddings, so that |y_i|^2 is |x_i|^2 on average. The paper states neither (Sec. 7.2).
+        embeddings, so that |y_i|^2 is |x_i|^2 on average. The paper states neither the variance
+        nor the width (Sec. 7.2).
         """
         d_model = self.cell.d_model
         stream = Stream.of(self.cell.problem_json, "W_V", self.seed)
@@ -86,10 +87,10 @@ def initial_projections(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """W_Q and W_K at the start, each float64 [d_model, D_K].
 
-    Entries are normal. Their deviation is 1/sqrt(d_model), or the root of it where
-    ``training.initial`` reads it as their variance; times ``training.initial_scale``. Columns come
-    from the stream in order, so that a wider layer begins with the narrower one's columns and
-    the widths of one seed are paired as closely as possible.
+    Entries are normal. Their deviation is 1/sqrt(d_model), or its square root if
+    ``training.initial`` takes 1/sqrt(d_model) as their variance, times ``training.initial_scale``.
+    Columns come from the stream in order, so that a wider layer begins with the narrower one's
+    columns and the widths of one seed are paired as closely as possible.
     """
     training, inverse = run.cell.training, np.sqrt(run.cell.d_model)
     if training.initial == "variance":
@@ -106,12 +107,12 @@ def initial_projections(
 def initial_parameters(
     run: Run, shapes: Mapping[str, tuple[tuple[int, ...], float]]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The parameters of a layer of its own file at the start, float64.
+    """The parameters at the start of a layer that a file defines, float64.
 
-    Entries are normal, and have the deviation that the file gives times ``training.initial_scale``.
-    Each parameter has a stream of its own, by its name, whose values fill the last dimension first
-    to last, so that a matrix [d_model, D] that grows in D keeps its columns (as
-    ``initial_projections``, which it equals for W_Q and W_K).
+    Entries are normal with the deviation that the file gives times ``training.initial_scale``. Each
+    parameter has its own stream, addressed by its name, whose values fill a matrix [d_model, D]
+    column by column, so that it keeps its first columns as D grows. W_Q and W_K are those of
+    ``initial_projections`` if their deviations agree.
 
     Args:
         shapes: the shape and the deviation of each parameter, by name.

@@ -1,4 +1,4 @@
-"""What a run of facts starts from: its triples, the order of its batches, its first weights."""
+"""What a run of facts starts from: its triples, the order of its batches, its initial weights."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class FactsTask:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Steps in which every triple is met once; the last batch may be smaller."""
+        """Steps in which every triple is seen once; the last batch may be smaller."""
         return -(-len(self.triples) // (self.cell.training.batch_size or len(self.triples)))
 
     def epoch(self, index: int) -> Int32Array:
         """The triples in the order in which an epoch's batches take them, [|D|, 3].
 
-        A full batch has them sorted; smaller batches have them shuffled, anew in every epoch.
+        They are sorted if one batch holds them all; otherwise they are shuffled anew in each epoch.
         """
         if self.batches_per_epoch == 1:
             return self.triples
@@ -106,7 +106,7 @@ def initial_facts(run: Run) -> Arrays:
 
 
 def trained_names(cell: Cell) -> tuple[str, ...]:
-    """The parameters that are trained; the others keep their first values."""
+    """The parameters that are trained; the others keep their initial values."""
     embedding = ("X_K", "X_Q") if cell.facts.train_embedding else ()
     unembedding = ("U",) if cell.facts.train_unembedding else ()
     return (*embedding, "W_Q", "W_K", "W_V", "W_O", *unembedding)

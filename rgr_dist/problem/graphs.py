@@ -80,10 +80,10 @@ def sample_graph(cell: Cell, seed: int) -> Neighbours:
 def sample_regular(stream: Stream, m: int, degree: int) -> Neighbours:
     """The union of ``degree`` random perfect matchings, no pair twice, no self-loops (App. A.3).
 
-    Each matching is greedy: sources in random order take a uniform target among those that are
-    left and not forbidden. Where none is left, targets are reassigned along a shortest augmenting
-    path. There always is one: the pairs that are not forbidden form a regular bipartite graph,
-    which has a perfect matching. So no matching is ever restarted.
+    Each matching is greedy: sources, in random order, take a uniformly drawn target among those
+    that are left and not forbidden. If there is none, targets are reassigned along a shortest
+    augmenting path. Such a path always exists: the pairs that are not forbidden form a regular
+    bipartite graph, which has a perfect matching. So no matching is ever restarted.
 
     Raises:
         RuntimeError: the result is not regular, which would be a bug.
@@ -104,7 +104,7 @@ def _add_matching(edges: Any, order: Any, words: Any) -> None:
     """Add a perfect matching of pairs that are not yet in ``edges``, bool [m, m].
 
     Args:
-        order: the sources in the order of their choice.
+        order: the sources in the order in which they choose.
         words: uint32 [m], one for each choice.
     """
     m = order.size

@@ -25,7 +25,7 @@ from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
 from rgr_dist.study.cell import Cell, Run
 
 Examples = npt.NDArray[np.int32]
-"""One example a row: the query, the 2l items of the slots, the answer."""
+"""One example per row: the query, the 2l items of the slots, the answer."""
 D_FF = 16
 """Width of the MLP's hidden layer."""
 Arrays = dict[str, npt.NDArray[np.float64]]
@@ -138,7 +138,7 @@ def draw_examples(
 @cached_kernel(nogil=True)
 def _draw_block(key: Any, first: Any, targets: Any, sources: Any, out: Any) -> None:
     m, n_items = targets.size, out.shape[1] - 2
-    deck = np.arange(m).astype(np.int32)  # the identity, and again after every example
+    deck = np.arange(m).astype(np.int32)  # the identity, restored after every example
     jumps = np.empty(n_items - 1, dtype=np.int64)
     words = np.empty(n_items + 4, dtype=np.uint64)
     for i in range(out.shape[0]):

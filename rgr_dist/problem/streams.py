@@ -95,7 +95,7 @@ class Stream:
         return out
 
     def normals(self, *shape: int) -> Float64Array:
-        """The first standard normal values, in an array of a shape: by inversion of a word each."""
+        """The first standard normal values, in this shape, each by inversion of one word."""
         uniform = (self.words(math.prod(shape)).astype(np.float64) + 0.5) / 2.0**32
         values: Float64Array = ndtri(uniform).reshape(shape)
         return values
