@@ -1,7 +1,7 @@
-"""What a layer learns of edges: labels, the logistic loss, and the counts behind micro-F1 (Sec. 6).
+"""Learning which pairs are edges: labels, logistic loss, and the counts behind micro-F1 (Sec. 6).
 
-Shapes in names: m items, r = the most out-neighbours of one, l items of a context, d = d_model, h
-heads.
+Shapes in names: m items, r = the most out-neighbours of an item, l items of a context, d = d_model,
+h heads.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def positive_weight(y_ll: Tensor, balanced: bool) -> Tensor | int:
     """Weight of each edge of a context in the loss; other pairs weigh 1.
 
     Args:
-        y_ll: labels as 0 and 1, in the dtype that the weight is to have.
-        balanced: whether it is #negatives / #positives of the context, [...] (App. A.3, Eq. 30),
-            or l - 1 in every context (App. A.1). It is finite for a context without edges too.
+        y_ll: labels as 0 and 1, in the dtype that the weight should have.
+        balanced: whether the weight is #negatives / #positives of the context, [...] (App. A.3,
+            Eq. 30), finite even without edges, or l - 1 in every context (App. A.1).
     """
     length = y_ll.shape[-1]
     if not balanced:

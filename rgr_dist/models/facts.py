@@ -6,9 +6,9 @@ Parameters by name: embeddings X_K [K, d] and X_Q [Q, d]; W_Q and W_K [d, h c]; 
 W_O [h v, d]; unembedding U [d, V]. No positions, norms, biases or MLP.
 
 *From tokens to factors.* In head i the query x_q attends to the two positions with the scores
-s_k = x_q W_Q^i (x_k W_K^i)^T / sqrt(c) and s_q, that of its own key. A softmax of two is
-A^i_kq = sigmoid(s_k - s_q) on the key's token and 1 - A^i_kq on its own. So the answer to (k, q)
-has the logits
+s_k = x_q W_Q^i (x_k W_K^i)^T / sqrt(c) and s_q, the same with x_q for x_k. The softmax of these two
+is A^i_kq = sigmoid(s_k - s_q) on the key's token and 1 - A^i_kq on the query's. So the answer to
+(k, q) has the logits
 
     L_kq = r x_q U + sum_i (A^i_kq x_k + (1 - A^i_kq) x_q) W_V^i W_O^i U
          = E_q + sum_i A^i_kq (V^i_k - V'^i_q),
@@ -16,8 +16,8 @@ has the logits
     V^i = X_K W_V^i W_O^i U,  V'^i = X_Q W_V^i W_O^i U,  E = r X_Q U + sum_i V'^i,
 
 where r is 1 with a residual connection and 0 without. The summary writes L = E + sum_h A^h V^h:
-its E is ours, of no attention, and its A^h V^h stands for the product at each (k, q). What it does
-not write is the query's own value V': each head takes away A^i V'^i from E. The factors are small:
+its E is ours, which involves no attention, and its A^h V^h stands for the product at each (k, q).
+It omits the query's own value V': each head subtracts A^i V'^i from E. The factors are small:
 A^i is K x Q and V^i is K x V, while L is K x Q x V.
 """
 

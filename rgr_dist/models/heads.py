@@ -1,5 +1,5 @@
-"""How the scores of heads become one: their maximum (Sec. 3 and 6), or the sum of their softmaxes
-(Sec. 7.1 and 8).
+"""How the scores of heads are combined: by their maximum (Sec. 3 and 6), or by the sum of their
+softmaxes (Sec. 7.1 and 8).
 
 Shapes in names: l items of a context, d = d_model, h heads, k = d_k.
 """
@@ -54,4 +54,4 @@ def summed_attention(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
 
 
 SCORES: Mapping[str | None, Scores] = {"max": max_scores, "softmax": summed_attention}
-"""By what the model's record calls its heads."""
+"""The function for each way to combine heads that a model's record can name."""

@@ -1,7 +1,7 @@
 """A torch module as a layer: a file may hold one in place of a class of this project's form.
 
-Its ``forward`` gives the scores, or the weights, of all pairs of each context of a batch. It starts
-as its authors start it, and is measured in evaluation mode, without dropout.
+Its ``forward`` returns the scores, or the attention weights, of all pairs of each context of a
+batch. It keeps its authors' initialisation, and runs in evaluation mode, without dropout.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 TRIED = 3
-"""Items of the context by which it is found what reaches the scores."""
+"""Items of the context with which the parameters that reach the scores are found."""
 
 
 class ModuleLayer:
-    """What ``models.own_layer`` asks of a layer, of a module at one size.
+    """A module at one size, as a layer of ``models.own_layer``.
 
-    Parameters that do not reach the scores, such as those of values, are left as they are, and are
-    none of the layer's; frozen ones and buffers too.
+    Parameters that do not reach the scores, such as those of values, stay as they are and do not
+    count as the layer's; nor do frozen parameters and buffers.
 
     Args:
-        make: the module, anew at each call.
-        d_model: of the embeddings that it takes.
+        make: makes a new module at each call.
+        d_model: the width of the embeddings that it takes.
     """
 
     def __init__(self, make: Callable[[], nn.Module], d_model: int) -> None:
         self.make = make
-        torch.backends.mha.set_fastpath_enabled(False)  # it rounds in another way than training
+        torch.backends.mha.set_fastpath_enabled(False)  # it rounds differently from training
         self.module = self._made(0)
         every = self.module.named_parameters()
         named = {name: parameter for name, parameter in every if parameter.requires_grad}
@@ -41,20 +41,20 @@ class ModuleLayer:
         reached = dict(zip(named, found, strict=True))
         self.names = [name for name, gradient in reached.items() if gradient is not None]
         self.module.requires_grad_(False)
-        # What does not reach the scores is computed all the same, in the type of the rest.
+        # What does not reach the scores is still computed, in the same type as the rest.
         self.held: dict[tuple[torch.dtype, torch.device], nn.Module] = {}
         for own in ("cached", "loss"):
             if hasattr(self.module, own):
                 setattr(self, own, getattr(self.module, own))
 
     def _made(self, seed: int) -> nn.Module:
-        """The module as it starts from a seed, which changes no other random numbers."""
+        """The module as initialised from a seed, without a change to other random numbers."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return self.make().eval()
 
     def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
-        """The shapes of what reaches the scores; deviations are 0, for ``start`` has the values."""
+        """Shapes of what reaches the scores; deviations are 0, since ``start`` gives the values."""
         named = dict(self.module.named_parameters())
         return {name: (tuple(named[name].shape), 0.0) for name in self.names}
 
@@ -64,13 +64,13 @@ class ModuleLayer:
         return {name: named[name].detach().double().numpy() for name in self.names}
 
     def hold(self, X: Tensor) -> None:
-        """Keep the module in the type and on the device of X, which torch.func forbids within."""
+        """Keep a copy with the type and device of X, made outside torch.func, which forbids it."""
         kind = X.dtype, X.device
         if kind not in self.held:
             self.held[kind] = deepcopy(self.module).to(X.device, X.dtype)
 
     def scores(self, X: Tensor, p: Mapping[str, Tensor]) -> Tensor:
-        """What the module's ``forward`` gives of [b, l, d_model]: [b, l, l], or of one context."""
+        """The module's scores [b, l, l] of contexts [b, l, d_model], or [l, l] of one context."""
         contexts = X[None] if X.dim() == 2 else X
         self.hold(X)
         module = self.held[X.dtype, X.device]

@@ -1,8 +1,8 @@
-"""An attention layer from the text of a file: what such a file holds, and how it is made a layer.
+"""An attention layer from the text of a file: what such a file holds, and how it becomes a layer.
 
-The file has one class, whose first fields are d_model, h and d_k, and the others keys of a study.
-It says what its parameters are and how they score pairs; the rest is that of every model: task,
-contexts, the threshold tau, training, stopping, search. ``study.layer_file`` reads its keys
+The file has one class, whose first fields are d_model, h and d_k; its other fields are keys that a
+study sets. It says what its parameters are and how they score pairs; the rest is as in every model:
+task, contexts, the threshold tau, training, stopping, search. ``study.layer_file`` reads its keys
 without running it.
 """
 
@@ -24,17 +24,17 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer import Layer
 
 Shapes = Mapping[str, tuple[tuple[int, ...], float]]
-"""By the name of a parameter its shape, and the deviation of its entries at the start."""
+"""The shape of each parameter, by name, and the deviation of its entries at the start."""
 Parameters = Mapping[str, Tensor]
 """Parameters of one layer by name."""
 
 
 class AttentionLayer(Protocol):
-    """What the class of a file has; a loss and cached numbers are its own choice.
+    """What the class of a file must have; ``cached`` and ``loss`` are optional.
 
-    ``cached()`` says how many numbers a decoder keeps for each token, and ``loss(scores, edges,
-    tau)`` what is trained on one context in place of the paper's loss, a scalar from [l, l], [l, l]
-    (1 at an edge, else 0) and [].
+    ``cached()`` says how many numbers a decoder keeps for each token. ``loss(scores, edges, tau)``
+    replaces the paper's loss of one context: a scalar from [l, l], [l, l] (1 at an edge, else 0)
+    and [].
     """
 
     def parameters(self) -> Shapes:
@@ -50,13 +50,13 @@ class AttentionLayer(Protocol):
 
 
 def make_layer(cell: Cell, h: int, d_k: int) -> AttentionLayer:
-    """The layer of a cell at h heads of width d_k; raises as ``class_of`` and its file do."""
+    """The layer of a cell with h heads of width d_k; raises as ``class_of`` and its file do."""
     assert cell.layer is not None
     return class_of(cell.layer)(d_model=cell.d_model, h=h, d_k=d_k)
 
 
 def run_anew(cell: Cell, h: int, d_k: int) -> AttentionLayer:
-    """The same from another run of its file; equal, unless the file draws random numbers."""
+    """The same layer from a new run of its file; equal, unless the file draws random numbers."""
     assert cell.layer is not None
     made = _made_by(cell.layer, _run(cell.layer.digest, cell.layer.name))
     return made(d_model=cell.d_model, h=h, d_k=d_k)
@@ -68,13 +68,13 @@ def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
 
     Raises:
         AssetError: the text of the file is not loaded in this process.
-        Exception: whatever the text raises as it is run.
+        Exception: whatever the text raises when it is run.
     """
     return _made_by(layer, _class(layer.digest, layer.name))
 
 
 def _made_by(layer: Layer, made: Any) -> Callable[..., AttentionLayer]:
-    """A class with a layer's keys; a torch module is made once for each size."""
+    """A class with a layer's keys filled in; a torch module is made once for each size."""
     keys = dict(layer.keys)
     if not issubclass(made, nn.Module):
         own: Callable[..., AttentionLayer] = partial(made, **keys)
@@ -106,7 +106,7 @@ def loss_of(
     """The loss of one context from its scores, its edges as 0 and 1, and tau.
 
     Args:
-        sharpness, balanced: of the paper's loss, where the layer has none of its own.
+        sharpness, balanced: for the paper's loss, used if the layer has none of its own.
     """
     if hasattr(layer, "loss"):
         own: Callable[[Tensor, Tensor, Tensor], Tensor] = layer.loss
@@ -115,9 +115,9 @@ def loss_of(
 
 
 def paid(layer: AttentionLayer) -> tuple[int, int | None]:
-    """What a layer costs: the numbers that are trained, but for tau, and those that are cached.
+    """What a layer costs: how many numbers are trained, not counting tau, and how many are cached.
 
-    The latter are what a decoder keeps for each token; None where the layer does not say.
+    A decoder keeps the cached numbers for each token; None if the layer does not say.
     """
     cached: Callable[[], int] | None = getattr(layer, "cached", None)
     trained = sum(math.prod(shape) for shape, _ in layer.parameters().values())

@@ -2,7 +2,7 @@
 
 What the paper leaves open is settled here as simply as possible: the layer norms have no
 parameters, the MLP has biases and the projections have none, no norm stands before the
-output, and a query attends to every position, its own too.
+output, and a query attends to every position, including its own.
 
 Shapes in names: B examples, n positions (l slots, NULL, the query), d = d_model, h heads,
 k = d_k, v = d_model / h, f = d_ff, V = m + 1 answers, the last of them NULL.
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, softmax
 
 EPSILON = 1e-5
-"""What is added to the variance in a layer norm."""
+"""Added to the variance in a layer norm."""
 
 
 def norm(X: Tensor) -> Tensor:

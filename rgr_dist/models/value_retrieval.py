@@ -21,8 +21,8 @@ def retrieval_errors(S_ll: Tensor, y_ll: Tensor, V_lv: Tensor) -> tuple[Tensor, 
         V_lv: messages of the items of the contexts, [..., l, v].
 
     Returns:
-        The errors, [..., l], zero at a position whose target is not in its context; and the
-        number of positions whose target is.
+        The errors, [..., l], zero at positions whose target is not in their context; and the
+        number of all other positions.
     """
     counts_l = y_ll.any(-1)
     retrieved_lv, wanted_lv = S_ll @ V_lv, y_ll.to(V_lv.dtype) @ V_lv

@@ -1,4 +1,4 @@
-"""Attention layers that ship as files of the protocol of ``models.own_layer``.
+"""Attention layers that ship as files, each as ``models.own_layer`` takes them.
 
-Some are those of other papers, each with its source.
+Some come from other papers, which their files cite.
 """
