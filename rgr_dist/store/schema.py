@@ -198,5 +198,5 @@ ALL_PAIRS = _table(
     ("score", REAL, "micro-F1 on the sampled test contexts"),
     ("f1", REAL, "micro-F1 on all m * m pairs"),
     ("failed_pairs", LONG, "number of wrong pairs, of all pairs"),
-    ("margin", REAL, "distance from tau of the score nearest to it; negative if a pair is wrong"),
+    ("margin", REAL, "how far scores stay from tau; if a pair is wrong, minus the largest miss"),
 )
