@@ -1,8 +1,8 @@
 """Arrays that a study loads from files, such as an edge list or an embedding table.
 
-A cell names them by the digest of their content alone. The driver adds them as it reads the
-study file; workers are handed them beside the cell. What a digest stands for never changes,
-so that it does not matter who added it, or when.
+A cell names an array by nothing but the digest of its content. The driver adds the arrays as it
+reads the study file; workers receive them along with the cell. What a digest stands for never
+changes, so it does not matter which process added the array, or when.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def add(array: Array) -> str:
         SHA-256 of its type, shape and content, 64 hex digits.
 
     Raises:
-        TypeError: its content is Python objects, which have no bytes of their own.
+        TypeError: it holds Python objects, which have no bytes of their own.
     """
     kept = np.array(array, order="C")
     if kept.dtype.hasobject:
@@ -46,10 +46,10 @@ def add(array: Array) -> str:
 
 
 def get(digest: str) -> Array:
-    """The array of a digest, read-only.
+    """The array that has a digest, read-only.
 
     Raises:
-        AssetError: this process has not been given it.
+        AssetError: this process does not have it.
     """
     if digest not in _ARRAYS:
         raise AssetError(
@@ -60,7 +60,7 @@ def get(digest: str) -> Array:
 
 
 def needed(cells: Iterable[Cell]) -> dict[str, Array]:
-    """The arrays that some cells need, by digest, to be sent to the process that trains them.
+    """The arrays that these cells need, by digest, to be sent to the process that trains them.
 
     Raises:
         AssetError: one of the arrays is not loaded here.

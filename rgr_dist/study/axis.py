@@ -1,7 +1,7 @@
-"""Which sizes of a layer a study searches: an arm for each setting, the smallest passing width.
+"""The sizes of a layer that a study searches: an arm for each setting, with a width as its value.
 
-The names of everything that is counted in the searched width follow from it: columns of tables,
-keys of JSON, labels of axes.
+Whatever is counted in the searched width is named after it here: columns of tables, keys of JSON,
+labels of axes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rgr_dist.search.protocol import ProbeKey, Words
 
 Size = Literal["h", "d_k", "d_vo"]
 TOTALS = {"d_k": "D_K", "d_vo": "D_V"}
-"""The total over the heads of the searched width of a head: what a probe costs."""
+"""The name of each searched width's total over the heads, which is what a probe costs."""
 SHOWN = {"d_k": "d_qk"}
-"""What listings call a stored size where d_vo is searched beside it."""
+"""What listings call a stored size if d_vo is the searched width."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SizeAxis:
 
     Attributes:
         arm: the size that tells the settings apart.
-        value: the width of a head whose smallest passing value is searched.
+        value: the width of a head whose smallest passing value is sought.
         fixed: sizes that are the same in every setting.
     """
 
@@ -35,7 +35,7 @@ class SizeAxis:
 
     @property
     def columns(self) -> tuple[Size, ...]:
-        """The columns that name a probe in its cell: ``h, d_k``, and ``d_vo`` where searched."""
+        """The columns that identify a probe in its cell: ``h, d_k``, and ``d_vo`` if searched."""
         return ("h", "d_k") if self.value == "d_k" else ("h", "d_k", "d_vo")
 
     @property
@@ -75,7 +75,7 @@ class SizeAxis:
 
     @property
     def has_rivals(self) -> bool:
-        """Whether the best setting is asked for, so that one in doubt leaves it in doubt."""
+        """Whether the best setting is sought, so that it is in doubt while any setting is."""
         return self.value == "d_k"
 
     @property
@@ -85,7 +85,7 @@ class SizeAxis:
 
     @property
     def arms(self) -> str:
-        """What several settings are called."""
+        """What settings are called in the plural."""
         return "heads" if self.arm == "h" else f"values of {self.shown_arm}"
 
     @property
@@ -95,7 +95,7 @@ class SizeAxis:
 
     @property
     def words(self) -> Words:
-        """How the search's texts name them."""
+        """The names that the search's texts use."""
         return Words(value=self.value, cost=self.total, arms=self.arms)
 
     def setting(self, arm: int) -> dict[str, int]:
@@ -107,7 +107,7 @@ class SizeAxis:
         return {**self.setting(arm), self.value: value}
 
     def key(self, row: Mapping[Any, Any]) -> ProbeKey:
-        """The probe that a stored run is of."""
+        """The key of the probe that a stored run belongs to."""
         return ProbeKey(int(row[self.arm]), int(row[self.value]))
 
     def width(self, arm: int, value: int) -> int:
@@ -115,13 +115,13 @@ class SizeAxis:
         return self.setting(arm)["h"] * value
 
     def shown(self, size: str) -> str:
-        """What listings call a column; all but sizes keep their name."""
+        """What listings call a column; only sizes may have another name."""
         return SHOWN.get(size, size) if self.value == "d_vo" else size
 
     def probe_name(self, arm: int, value: int) -> str:
-        """``h=4, d_k=5``."""
+        """The name of a probe, such as ``h=4, d_k=5``."""
         return f"{self.shown_arm}={arm}, {self.shown(self.value)}={value}"
 
 
 CAPACITY = SizeAxis(arm="h", value="d_k")
-"""Of relations: the smallest d_k of each head count."""
+"""For relations: the smallest d_k of each head count."""

@@ -1,7 +1,7 @@
-"""What is measured, and where: a cell, a run of it, and their addresses.
+"""What is measured: a cell, a run of it, and the address of each.
 
-Frozen specs whose defaults are the paper's values (Sec. 6 and App. A.1). The canonical
-JSON of a ``Run`` is what its identity is made of.
+Both are frozen specs whose defaults are the paper's values (Sec. 6 and App. A.1). The identity of
+a ``Run`` is derived from its canonical JSON.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rgr_dist.study.spec import Count, Spec, at_most
 from rgr_dist.study.training import Context, Training
 
 PROTOCOL = 1
-"""Version of the training protocol. Raise it when the same study would give other numbers."""
+"""Version of the training protocol. Raise it whenever the same study would give other numbers."""
 
 PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
-"""Keys of a cell that its task depends on, without the training."""
+"""Keys of a cell that its task depends on: none of the training."""
 NEEDS_DATABASE = "needs one, such as {family: function, keys: 64, queries: 8, values: 64}"
 
 
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model.
 
-    Of model facts it is a database in place of a graph, and m is the number of its triples.
+    For model facts, a database takes the place of the graph, and m is the number of its triples.
     """
 
     later: ClassVar[frozenset[str]] = frozenset({"construction", "database", "facts", "layer"})
@@ -105,17 +105,17 @@ class Cell(Spec):
 
     @property
     def record(self) -> Model:
-        """What is particular to the cell's model."""
+        """The record that describes the cell's model."""
         return MODELS[self.model]
 
     @property
     def model_name(self) -> str:
-        """Its model as tables name it: a layer of a file by its class and keys."""
+        """The model's name in tables; a layer from a file is named by its class and keys."""
         return self.model if self.layer is None else self.layer.shown
 
     @property
     def n_edges(self) -> int:
-        """Number of relations m'; of triples, of model facts."""
+        """Number of relations m', or of triples for model facts."""
         return self.m if self.database is not None else self.graph.n_edges(self.m)
 
     @property
@@ -132,7 +132,7 @@ class Cell(Spec):
 
     @property
     def name(self) -> str:
-        """How the command line names the cell: ``m=64,d_model=16``, or with ``,degree=4``.
+        """The cell's name on the command line: ``m=64,d_model=16``, or with ``,degree=4``.
 
         A graph from a file is named by its number of edges, ``,edges=300``; a cell of facts by the
         number of its triples, ``facts=512,d_model=32``.
@@ -159,7 +159,7 @@ class Run(Spec):
     """One training run: a cell at h heads of width d_k, from one seed.
 
     Attributes:
-        d_vo: value width of a head; of model facts alone.
+        d_vo: value width of a head, for model facts only.
     """
 
     later: ClassVar[frozenset[str]] = frozenset({"d_vo"})
@@ -189,7 +189,7 @@ class Run(Spec):
 
     @property
     def D_V(self) -> int | None:
-        """Total value width h * d_vo; None but for facts."""
+        """Total value width h * d_vo; None except for model facts."""
         return None if self.d_vo is None else self.h * self.d_vo
 
     @property

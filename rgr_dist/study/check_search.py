@@ -1,4 +1,4 @@
-"""Whether a cell can be searched as a study asks."""
+"""Checks that a cell can be searched as its study asks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model's searched width is another, it does not take these head counts, or
-            runs would be given up that a probe may pass with.
+        StudyError: the model is searched along another axis, it does not take these head counts, or
+            ``give_up_below`` could end runs with which a probe may still pass.
     """
     record, bar = cell.record, cell.training.give_up_below
     if record.axis != search.axis:

@@ -1,4 +1,4 @@
-"""What a construction of weights leaves open, as a study or the command line names it."""
+"""The free parameters of a construction of weights, as a study or the command line gives them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pydantic import BeforeValidator, Field, model_validator
 from rgr_dist.study.spec import Count, Real, Spec
 
 Algorithm = Literal["1", "2", "3", "4", "5", "ours", "one-head"]
-"""The paper's algorithms by their number, alternating projections (``theory.projections``), and
-whether one head of any width can hold a graph (``theory.one_head``)."""
+"""The paper's algorithms by number; ``ours``, alternating projections (``theory.projections``); and
+``one-head``, which decides whether one head of any width can hold a graph (``theory.one_head``)."""
 Kind = Literal["rademacher", "bernoulli", "orthogonal"]
 
 PRINTED_P = {"3": 1 / 4, "4": 1 / 20}
-"""The Bernoulli signatures that the paper prints, by algorithm."""
+"""The probability of a one in the Bernoulli signatures that the paper prints, by algorithm."""
 LARGEST_P = {"4": 1 / 20}
-"""Algorithm 4 takes p of at most 1/20."""
+"""The largest p that an algorithm takes: 1/20 for Algorithm 4."""
 
 
 class Construction(Spec):
-    """Free parameters of a construction; what is left out is as the paper prints it.
+    """Free parameters of a construction; those left out are as the paper prints them.
 
     Attributes:
         signatures: distribution of the signatures' entries; by default Bernoulli in Algorithms 3
-            and 4, Rademacher in the others. ``orthogonal`` is not the paper's: at a d_k of the
-            block size, such signatures have the scores of the limit d_k → ∞. Only Algorithms 1, 3
-            and 4 take it.
+            and 4, Rademacher in the others. ``orthogonal`` is not from the paper: with d_k at the
+            block size, such signatures score as in the limit d_k → ∞. Only Algorithms 1, 3 and 4
+            take it.
         p: probability of a one in a Bernoulli entry; by default 1/4 in Algorithm 3 and 1/20 in
             Algorithm 4.
         colouring: how Algorithm 5 packs edges into heads: ``batched`` cuts König's classes into
@@ -44,14 +44,14 @@ class Construction(Spec):
 
 
 def _named(value: Any) -> Any:
-    """An algorithm's number as its name."""
+    """An algorithm's name, also where it is given as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class ConstructionModel(Construction):
     """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``.
 
-    Of Algorithm 5 the search names the number of heads, so a study has ``equitable`` matchings.
+    In Algorithm 5 the search sets the number of heads, so a study uses ``equitable`` matchings.
     """
 
     construction: Annotated[Algorithm, BeforeValidator(_named)]
@@ -74,10 +74,10 @@ class ConstructionModel(Construction):
 
 
 def fault_of(algorithm: str, options: Construction) -> str | None:
-    """Which parameter an algorithm does not take, or not with this value; None if it takes all.
+    """What is wrong with a parameter that an algorithm does not take; None if it takes all.
 
     Args:
-        algorithm: also ``trivial`` or ``limit``, which no study has.
+        algorithm: may also be ``trivial`` or ``limit``, which no study names.
     """
     has_signatures = algorithm not in ("ours", "one-head", "trivial")
     takes = {

@@ -1,8 +1,8 @@
 """Databases of facts, as a study names them, and how a layer that stores one is judged.
 
 Facts are triples (key, query, value). Each family has its own keys, which are its identity. A
-database is a function: a pair of a key and a query has at most one value. Pairs that have one are
-asked.
+database is a function: a pair of a key and a query has at most one value. A layer is asked only
+for pairs that have one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Partial(DatabaseFamily):
 
     @property
     def n_asked(self) -> int:
-        """The share of all pairs."""
+        """Number of triples |D|: the share of all pairs, at least one."""
         return max(1, round(self.share * self.keys * self.queries))
 
 
@@ -109,7 +109,7 @@ class FactsFile(DatabaseFamily):
 
     @property
     def n_asked(self) -> int:
-        """Those of the file."""
+        """Number of triples in the file."""
         return self.triples
 
 
@@ -121,7 +121,7 @@ Database = Annotated[
 class Facts(Spec):
     """One attention layer that stores facts (``models.facts``), and what it is judged by.
 
-    The summary of arXiv:2502.05076 settles none of these but the recommended ``tau``.
+    Of these, the summary of arXiv:2502.05076 settles only ``tau``, which it recommends.
 
     Attributes:
         score: what a run is judged and stopped by: ``softmax``, the share of the asked triples

@@ -22,7 +22,7 @@ LARGEST = 1
 MOST_VALUES = 100_000
 """Keys and values of the largest study."""
 DEEPEST = 50
-"""Times that the values of a study may be nested."""
+"""How many levels deep the values of a study may be nested."""
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+][0-9]{1,3})?")
 
 
@@ -33,7 +33,7 @@ def shipped_studies() -> list[str]:
 
 
 def shipped_text(name: str) -> str:
-    """The file of a shipped study."""
+    """The text of a shipped study's file."""
     return (resources.files("rgr_dist") / "studies" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
@@ -57,31 +57,31 @@ def read_document(source: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def load_yaml(text: str) -> Any:
-    """What YAML says, as JSON has it: mappings of text, lists, text, numbers, true, false, null.
+    """A YAML text as JSON values: mappings with text keys, lists, text, numbers, true, false, null.
 
-    Of plain scalars only decimal numbers, true, false and null are more than text; whatever else
+    Among plain scalars, only decimal numbers, true, false and null are not text; whatever else
     YAML 1.1 would convert is refused, and so are tags, anchors and aliases. A number such as 1e-3,
     which YAML 1.1 reads as text, stays text.
 
     Raises:
-        StudyError: it is not valid YAML, says more than JSON, or is too large or too deep.
+        StudyError: it is not valid YAML, goes beyond JSON, or is too large or nested too deeply.
     """
     try:
         events = _checked(text)
         values = [_value(event, events) for event in events]
     except (yaml.YAMLError, UnicodeError) as error:
         mark, said = getattr(error, "problem_mark", None), str(error)
-        if mark is not None:  # less the parser's excerpt
+        if mark is not None:  # without the parser's excerpt
             said = f"line {mark.line + 1}: {getattr(error, 'problem', '')}"
         raise StudyError(f"not valid YAML: {' '.join(said.split())}") from None
     return values[0] if values else None
 
 
 def plain(value: Any, deep: int = DEEPEST) -> Any:
-    """A value as ``load_yaml`` has it: numbers and arrays of numpy, tuples, ranges and paths too.
+    """A value as ``load_yaml`` would give it: converts numpy's values, tuples, ranges and paths.
 
     Args:
-        deep: how many more times it may be nested; what lies deeper stays as it is.
+        deep: how many more levels to convert; deeper ones stay as they are.
     """
     if hasattr(value, "tolist"):
         return value.tolist()
@@ -95,13 +95,13 @@ def plain(value: Any, deep: int = DEEPEST) -> Any:
 
 
 def _checked(text: str) -> Iterator[Any]:
-    """The parser's events of a document's values, as they come.
+    """The parser's events for a document's values, one at a time.
 
     Raises:
-        StudyError: they say more than JSON, or are too many or too deep.
+        StudyError: the values go beyond JSON, are too many, or are nested too deeply.
     """
     documents = values = depth = 0
-    event: Any  # of one of their kinds
+    event: Any  # one of the parser's kinds
     for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         documents += isinstance(event, yaml.DocumentStartEvent)
         values += isinstance(event, yaml.NodeEvent)
@@ -123,7 +123,7 @@ def _checked(text: str) -> Iterator[Any]:
 
 
 def _value(event: Any, events: Iterator[Any]) -> Any:
-    """The value that starts with an event; takes those that it is made of."""
+    """The value that starts with an event; consumes the further events that it consists of."""
     line = event.start_mark.line + 1
     if isinstance(event, yaml.ScalarEvent):
         return _plain(event.value, line) if event.implicit[0] else event.value
@@ -143,7 +143,7 @@ def _value(event: Any, events: Iterator[Any]) -> Any:
 
 def _plain(text: str, line: int) -> Any:
     """The value of a scalar without quotes."""
-    yaml_1_1: Any = Resolver()  # its types are not known
+    yaml_1_1: Any = Resolver()  # has no type hints
     kind = yaml_1_1.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
     if kind in ("str", "null"):
         return text if kind == "str" else None
@@ -158,7 +158,7 @@ def _plain(text: str, line: int) -> Any:
 
 
 def is_known(source: str) -> bool:
-    """Whether a source is a shipped study, a file, or the path of one."""
+    """Whether a source is a shipped study or a file, or looks like a path."""
     path = Path(source)
     is_path = len(path.parts) != 1 or path.suffix in {".yaml", ".yml"}
     return source in shipped_studies() or is_path or exists(path)
@@ -184,7 +184,7 @@ def _override(document: dict[str, Any], override: str) -> None:
         raise StudyError("not of the form key.subkey=value")
     items = document.get("cells")
     for item in items if isinstance(items, list) else ():
-        # The override holds in every cell, also where a cell has its own value.
+        # The override holds in every cell, even if a cell has its own value.
         own = item if not path else item.get(path[0]) if isinstance(item, dict) else None
         if len(path) < 2 and isinstance(own, dict):
             own.pop(last, None)

@@ -1,6 +1,6 @@
 """Loads user-supplied edge lists: two columns, sources and targets, as text, CSV or Parquet.
 
-Nodes are numbers or names. Names are numbered in the order of the alphabet.
+Nodes are numbers or names. Names are numbered in alphabetical order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ COLUMNS = (
     "numbers or all of them names, separated by a comma, spaces or tabs"
 )
 HEADERS = (["source", "target"], ["from", "to"])
-"""First lines of a list of names that are no edge."""
+"""First lines of a list of names that are headings, not edges."""
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
-"""A number, which is no name; ``read_pairs`` then refuses one that is not whole."""
+"""An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
 
 
 class EdgesFile(FileKeys):
@@ -87,10 +87,10 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
 
 
 def counted_items(graph: Mapping[str, Any]) -> int:
-    """The number of items of loaded edges, where each of them occurs in an edge.
+    """The number of items of a loaded graph, if each of them occurs in an edge.
 
     Raises:
-        StudyError: some do not, and whether those exist the edges do not say.
+        StudyError: some occur in no edge, and the edges do not say whether those exist.
     """
     occur, items = np.unique(assets.get(graph["digest"])), graph["items"]
     if len(occur) < items:
@@ -103,15 +103,15 @@ def counted_items(graph: Mapping[str, Any]) -> int:
 
 
 def _separator(line: str) -> str:
-    """What separates the entries of a first line; a tab beside a comma belongs to that."""
+    """What separates the entries of a first line; a tab next to a comma is part of the comma."""
     signs = "," if re.search(r",\s*\t|\t\s*,", line) else "\t,"
     return next((sign for sign in signs if sign in line), " ")
 
 
 def _rows(file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
-    """The number and the entries of each line that has any; a line that begins with # has none.
+    """The number and the entries of each line that is not blank and does not begin with ``#``.
 
-    A tab in the first line separates them, else a comma, in quotes too; else spaces do.
+    Tabs separate entries if the first line has one, else commas, even one in quotes, else spaces.
     """
     file.seek(0)
     text = io.StringIO(file.read().decode("utf-8-sig"), newline=None)
@@ -124,20 +124,20 @@ def _rows(file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
 
 
 def _is_named(file: BinaryIO) -> bool:
-    """Whether the first two lines, of which one may be a header, have no number."""
+    """Whether the first two lines, one of which may be a header, contain no number."""
     rows = [row for _, row in islice(_rows(file), 2)]
     file.seek(0)
     return bool(rows) and not any(re.fullmatch(NUMBER, entry) for row in rows for entry in row)
 
 
 def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The edges among names, int64 [rows, 2], and the names by number.
+    """The edges of a file of names, int64 [rows, 2], and the names by number.
 
-    A first line whose names no other line has, where other names occur again, may be a heading.
-    What it is, one of ``HEADERS`` above it or in its place says.
+    A first line may be a heading if its names occur in no other line while other names recur. Then
+    one of ``HEADERS`` must be above it if it is an edge, or in its place if it is a heading.
 
     Raises:
-        ValueError: a line is not two names, or the first is such a heading.
+        ValueError: a line is not two names, or the first may be a heading.
     """
     numbers: dict[str, int] = {}
     ends, is_headed = array("q"), False

@@ -23,7 +23,7 @@ WANTED = {
     ("dict_type", "model_type", "union_tag_not_found"),
     "input should be a mapping of keys to values",
 )
-"""What would be valid, where pydantic says it in Python's words."""
+"""What would be valid, by kind of error, where pydantic would use Python's words."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
@@ -34,7 +34,7 @@ class StudyError(UserError, ValueError):
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Put the place of a fault before what is said of it."""
+    """Put the place of a fault in front of its message."""
     try:
         yield
     except StudyError as error:
@@ -48,7 +48,7 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
         prefix: the dotted path to ``value`` in the study, or one for each of its keys.
 
     Raises:
-        StudyError: naming its faults, one for each key.
+        StudyError: naming the faults of the value, one for each key.
     """
     try:
         return spec.model_validate(value)
@@ -57,7 +57,7 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
     found: dict[str, str] = {}
     lists = {path[: at.start()] for path, _ in faults for at in re.finditer(r"\[", path)}
     for path, said in faults:
-        if path not in lists:  # a list with a fault in an item is at fault for that alone
+        if path not in lists:  # if an item of a list is at fault, the list itself is not
             key = re.split(r"[.\[]", path)[0]
             place = prefix if isinstance(prefix, str) else prefix.get(key, "")
             found.setdefault(path, " ".join(f"{place}{path}: {said}".split()))
@@ -69,7 +69,7 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
 def _explain(error: Any, document: Any) -> tuple[str, str]:
     """The dotted path of a pydantic error's key, what is wrong and what would be valid."""
     path, kind, given = _path(error, document), error["type"], error["input"]
-    if kind == "value_error":  # a spec's own, which starts with the key
+    if kind == "value_error":  # from a spec's validator: its message starts with the key
         key, _, said = str(error["ctx"]["error"]).partition(": ")
         return ".".join(filter(None, (path, key))), said
     if kind == "missing":
@@ -85,7 +85,7 @@ def _explain(error: Any, document: Any) -> tuple[str, str]:
 
 
 def _path(error: Any, document: Any) -> str:
-    """Dotted path of an error's key, less what pydantic adds to tell apart the specs of a union."""
+    """Dotted path of an error's key, without what pydantic adds to name the spec of a union."""
     path, at, loc = "", document, error["loc"]
     for i, part in enumerate(loc):
         if isinstance(part, int):
@@ -99,9 +99,9 @@ def _path(error: Any, document: Any) -> str:
 
 
 def _shown(given: Any) -> str:
-    """A value as a study would have it, cut short."""
+    """A value as a study would write it, cut short."""
     try:
         text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
-    except ValueError:  # it holds itself
+    except ValueError:  # it contains itself
         text = str(given)
     return text if len(text) <= 60 else f"{text[:57]}…"

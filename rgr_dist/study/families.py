@@ -1,7 +1,7 @@
 """Families of graphs and of embeddings, as a study names them.
 
 Each family has its own keys, which are its identity. What comes from a file is named by the
-digest of its content (``problem.assets``), never by its path.
+digest of its content (``study.assets``), never by its path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GraphFamily(Spec):
     """A family of directed graphs on m items."""
 
     balanced: ClassVar[bool] = True
-    """Whether the positives of a context weigh #negatives / #positives, as in App. A.3."""
+    """Whether each positive of a context has weight #negatives / #positives, as in App. A.3."""
 
     def check(self, m: int) -> None:
         """Raise ValueError, naming the key, if there is no such graph on m items."""
@@ -50,18 +50,18 @@ class Permutation(GraphFamily):
     degree: ClassVar[int] = 1
     """Out-degree of every item."""
     balanced: ClassVar[bool] = False
-    """They weigh l - 1 in every context (App. A.1)."""
+    """Each positive has weight l - 1 in every context (App. A.1)."""
 
     def n_edges(self, m: int) -> int:
-        """One for each item."""
+        """Number of edges m': one for each item."""
         return m
 
 
 class Regular(GraphFamily):
     """A random r-regular directed graph without self-loops (App. A.3).
 
-    Of degree 1 it is a random permutation without fixed points. It is another family than
-    ``permutation`` all the same: App. A.3 weighs the positives of each context by their number.
+    With degree 1 it is a random permutation without fixed points, yet not the same family as
+    ``permutation``: App. A.3 weights the positives of each context by their number.
 
     Attributes:
         degree: r, the out- and in-degree of every item. A list makes a cell for each degree.
@@ -75,7 +75,7 @@ class Regular(GraphFamily):
         return self.degree * m
 
     def check(self, m: int) -> None:
-        """An item has only the others for neighbours."""
+        """An item can have only the other items as neighbours."""
         at_most("graph.degree", self.degree, m - 1, f"where m = {m}, for there are no self-loops")
 
 
@@ -86,7 +86,7 @@ class Edges(GraphFamily):
         digest: address of the edges, int32 [m', 2], sorted.
         edges: m'.
         degree: the largest out-degree.
-        items: one more than the largest item in it.
+        items: one more than the largest item that occurs.
     """
 
     family: Literal["edges"] = "edges"
@@ -96,11 +96,11 @@ class Edges(GraphFamily):
     items: Count
 
     def n_edges(self, m: int) -> int:
-        """Those of the file."""
+        """Number of edges m' in the file."""
         return self.edges
 
     def check(self, m: int) -> None:
-        """The edges are among the items."""
+        """Every item that occurs in an edge is one of the m items."""
         if self.items > m:
             raise ValueError(
                 f"graph.file: it has an item {self.items - 1}, and m = {m} allows 0 to {m - 1}; "
@@ -126,7 +126,7 @@ class OneHot(EmbeddingFamily):
     family: Literal["onehot"] = "onehot"
 
     def check(self, m: int, d_model: int) -> None:
-        """Each item has a dimension of its own."""
+        """Each item needs a dimension of its own."""
         if d_model != m:
             raise ValueError(
                 f"embedding.family: onehot needs d_model = m; with m = {m} give d_model: {m}, "
@@ -151,7 +151,7 @@ class Binary(EmbeddingFamily):
         return self.density * math.log2(m) / d_model
 
     def check(self, m: int, d_model: int) -> None:
-        """The rate is a probability."""
+        """The rate must be a probability."""
         if self.rate(m, d_model) > 1:
             raise ValueError(
                 f"embedding.density: {self.density:g} * log2({m}) exceeds d_model = {d_model}; "
@@ -160,7 +160,7 @@ class Binary(EmbeddingFamily):
 
 
 class Table(EmbeddingFamily):
-    """Rows of a model's token table (Sec. 7.3), unchanged; ``digest`` is of the rows in use."""
+    """Rows of a model's token table (Sec. 7.3), unchanged; ``digest`` is that of the rows used."""
 
     family: Literal["table"] = "table"
     digest: Digest

@@ -36,14 +36,14 @@ from rgr_dist.study.triple_list import TriplesFile, load_triples
 Keys = dict[Any, Any]
 Load = Callable[[str], Keys]
 Files = dict[str, dict[str, Any]]
-"""The keys that named an array's files, by its digest."""
+"""The keys of a study that name an array's files, by the array's digest."""
 
 OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
 
 
 MOST_KEYS = 100
-"""Keys of a part beyond which some are unknown, and it is refused before it is multiplied."""
+"""A part with more keys than this has unknown ones: it is refused, its lists not expanded."""
 MOST_CELLS = 1_000
 """Cells of the largest study."""
 
@@ -53,7 +53,7 @@ class CellItem(Spec):
 
     Attributes:
         m: number of items, or a list of numbers. May be left out for an edge list in which every
-            item occurs: they are then counted. Leave it out for model facts: its triples are
+            item occurs: the items are then counted. Leave it out for model facts: the triples are
             counted.
         d_model: width of the items' embedding, or a list of widths.
         context: keys of ``context`` that these cells override.
@@ -81,7 +81,8 @@ class StudyFile(Spec):
             file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
             grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
             trained on every cell with the same ``training``, whose defaults are those of the first.
-            In mode widest the list may end with constructions, which take none of ``training``.
+            In mode widest the list may end with constructions; of ``training`` they use only
+            ``test_contexts``.
         graph: the relations among the items.
         embedding: the vectors of the items.
         database: for model facts: the triples to be stored, in place of a graph.
@@ -104,7 +105,7 @@ class StudyFile(Spec):
     search: Search = Search()
 
     def merged(self, part: str, item: CellItem) -> Keys:
-        """A part with an entry's own keys; another family takes none of the common ones."""
+        """A part with an entry's own keys; if they name another family, they stand alone."""
         common, own = getattr(self, part), getattr(item, part)
         families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
         return dict(own) if len(families) > 1 else {**common, **own}
@@ -132,7 +133,7 @@ def parse_study(
     """Validate a study document, expand its cells, and load the files that it names.
 
     Args:
-        home: the folder that paths in the document are relative to; the present one by default.
+        home: the folder that paths in the document are relative to; the current one by default.
 
     Raises:
         StudyError: naming the key, where it is and what would be valid.
@@ -157,7 +158,7 @@ class _Expansion:
                 self.vocabulary = Vocabulary(self.table, home)
 
     def _models(self) -> list[Keys]:
-        """The models of a study: one, several that are trained alike, or one and constructions.
+        """The models of a study: any that are trained, all alike, come before constructions.
 
         Raises:
             StudyError: the models do not go together, or not in this mode.
@@ -212,7 +213,7 @@ class _Expansion:
             raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
         search = self.written.search
         cells = _with_longer(cells, search.retest_steps)
-        cells += dict.fromkeys(itertools.chain(*beside))  # one for every step limit
+        cells += dict.fromkeys(itertools.chain(*beside))  # one cell serves all step limits
         for cell in cells:
             check_search(cell, search)
         changed: dict[str, Any] = {"retest_steps": None}
@@ -269,7 +270,7 @@ class _Expansion:
     def _problems(
         self, item: CellItem, places: Mapping[str, str], graphs: Sequence[Keys]
     ) -> list[Keys]:
-        """What a layer is to hold: m items, or a database and what is judged of it."""
+        """What a layer is to hold: m items, or a database, and how that is judged."""
         database, facts = (self.written.merged(part, item) for part in ("database", "facts"))
         if self.record.holds == "relations":
             other = {"database": database, "facts": facts}
@@ -297,7 +298,7 @@ class _Expansion:
         return [{"m": one.n_asked, "database": one} for one in found]
 
     def _graphs(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
-        """One graph for each degree of a list; that of a file with its edges loaded."""
+        """One graph for each listed degree, or the graph of a file, with its edges loaded."""
         keys, place = self.written.merged("graph", item), places.get("graph", "")
         if keys.get("family") != "edges":
             return _each(keys, ["degree"])
@@ -312,7 +313,7 @@ class _Expansion:
         return loaded
 
     def _embedding(self, m: int, d_model: int) -> Keys:
-        """The embedding of a cell; of a table with its rows loaded."""
+        """The embedding of a cell; if it is a table, its rows are loaded."""
         if self.table is None:
             return self.written.embedding
         with within("embedding."):
@@ -323,10 +324,10 @@ class _Expansion:
 
 
 def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
-    """The keys with every combination of the values of those that list several.
+    """A copy of the keys for every combination of the values that they list.
 
     Args:
-        names: the keys that may; all if not given.
+        names: the keys that may list several values; all if not given.
     """
     if len(keys) > MOST_KEYS:
         return [keys]
@@ -347,10 +348,10 @@ def _check_number(cells: int) -> None:
 
 
 def _with_longer(cells: list[Cell], times: int | None) -> list[Cell]:
-    """The cells, each followed by itself at so many times its step limit if no other is that.
+    """The cells, each followed by a copy at so many times its step limit unless that is listed.
 
     Raises:
-        StudyError: it would be too long, or is of weights that are made.
+        StudyError: the limit would be too large, or the cell's weights are made, not trained.
     """
     if times is None:
         return cells

@@ -1,4 +1,4 @@
-"""Reads the files that a study names; what cannot be read is refused in one line."""
+"""Reads the files that a study names; a file that cannot be read is refused in one line."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FileName = Annotated[StrictStr, Field(min_length=1)]
 LONGEST = 40
 """Characters shown of a line."""
 LIST, TABLE = 16, 1024
-"""Most MiB of a list of edges, triples or counts, and of a table of vectors or a text."""
+"""Most MiB of a list of edges, triples or counts; and of a table of vectors, or a text."""
 LARGEST_HEADER = 2**22
-"""Bytes of what a safetensors file says of its tensors: GPT-2 has 15,000."""
+"""Most bytes of the header in which a safetensors file describes its tensors; GPT-2: 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"
-"""What, in the environment, says another limit in MiB for every file."""
+"""The environment variable that sets another limit, in MiB, for every file."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
-"""Formats of number of a safetensors file that numpy has."""
+"""The number formats of safetensors files that numpy also has."""
 
 
 class FileKeys(Spec):
-    """The keys of what is read from one file.
+    """The keys of a part that is read from one file.
 
     Attributes:
         file: its path, relative to the study file.
@@ -51,22 +51,22 @@ class FileKeys(Spec):
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something of a name, which may be one that nothing can have."""
-    return os.path.exists(path)  # noqa: PTH110  # Path's own raises of a name that is too long
+    """Whether a path exists; one whose name nothing can have does not."""
+    return os.path.exists(path)  # noqa: PTH110  # Path.exists raises if a name is too long
 
 
 @contextmanager
 def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
-    """A file that a user names, open to be read; explains whatever fails meanwhile.
+    """Open a file that a user names, for reading; explains whatever fails in the block.
 
-    It is a regular file, for a pipe or a device may never end.
+    Only regular files are read, because a pipe or a device may never end.
 
     Args:
         wanted: what would be valid.
-        largest: most MiB that it may have (``check_size``); None for what is read only in part.
+        largest: most MiB that it may have (``check_size``); None if only part of it is read.
 
     Raises:
-        StudyError: it cannot be read, or is not what is read.
+        StudyError: the file cannot be read, or is not what is wanted.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as file:
@@ -85,13 +85,13 @@ def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
         said = "not a text file in UTF-8"
     except (ValueError, csv.Error, pa.ArrowException) as error:
         said = str(error).split("\n")[0].rstrip(". ")
-    except Exception as error:  # a parser's own, of any kind
+    except Exception as error:  # parsers raise errors of any kind
         said = f"cannot be read: {str(error) or type(error).__name__}"
     raise StudyError(f"{path}: {said}; {wanted}")
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, and a pipe that nobody writes too, which ``opened`` then refuses."""
+    """Open a file, or even a pipe without a writer, which ``opened`` then refuses."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -100,10 +100,11 @@ def check_size(size: int, largest: int) -> None:
 
     Args:
         size: in bytes.
-        largest: most MiB, where the environment does not say another (``RAISED_BY``).
+        largest: most MiB, unless the environment sets another limit (``RAISED_BY``).
 
     Raises:
         ValueError: it is too large.
+        StudyError: the limit in the environment is not a whole number.
     """
     said = os.environ.get(RAISED_BY) or str(largest)
     if not (said.isascii() and said.isdigit() and len(said) < 10):
@@ -113,7 +114,7 @@ def check_size(size: int, largest: int) -> None:
 
 
 def as_path(file: BinaryIO) -> str:
-    """A path of an open file, for libraries that open what they read."""
+    """A path of an open file, for libraries that open files themselves."""
     return f"/dev/fd/{file.fileno()}"
 
 
@@ -146,7 +147,7 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
 
 
 def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:
-    """The table of a Parquet file, whose texts are dictionaries: each is in memory once.
+    """The table of a Parquet file, dictionary-encoded: each text is in memory once.
 
     Raises:
         ValueError: its columns are not valid, it has too many rows, or an entry is missing.
@@ -166,10 +167,10 @@ def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Ta
 
 
 def read_tensor(file: BinaryIO, names: Sequence[str] = ()) -> npt.NDArray[Any]:
-    """A table of a safetensors file: the first of these names that there is, or the only one.
+    """A table of a safetensors file: the first of these names that it has, or its only table.
 
     Raises:
-        ValueError: there is none, or it is not of numbers that numpy has, or too large.
+        ValueError: there is no such table, numpy lacks its number format, or it is too large.
     """
     from safetensors import safe_open
 

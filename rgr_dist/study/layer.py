@@ -1,4 +1,4 @@
-"""An attention layer of a user's own, or of the zoo, as a cell names it: the text of its file."""
+"""A user's own attention layer, or one of the zoo, as a cell names it: by its file's text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Key = StrictBool | StrictInt | StrictFloat | StrictStr
 
 
 def _pairs(keys: Any) -> Any:
-    """Keys as pairs, in the order of the alphabet, so that equal ones are written alike."""
+    """Keys as pairs in alphabetical order, so that equal keys are written alike."""
     return sorted(keys.items()) if isinstance(keys, dict) else keys
 
 
 class Layer(Spec):
-    """A layer by the digest of its file's text and by its keys, which are its identity.
+    """A layer, identified by the digest of its file's text and by its keys.
 
     Attributes:
-        digest: of the text, under which ``study.assets`` has it.
-        name: of the class in that text.
-        keys: every key of its own, defaults too.
+        digest: digest of the text, under which ``study.assets`` keeps it.
+        name: name of the class in that text.
+        keys: every key of its own, including those that have their default.
     """
 
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -35,7 +35,7 @@ class Layer(Spec):
 
     @property
     def shown(self) -> str:
-        """``grouped(groups=2)`` or ``tied``: its class as a file is named, and its keys if any."""
+        """``grouped(groups=2)`` or ``tied``: its class in snake case, and its keys if any."""
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
         keys = ", ".join(f"{key}={value}" for key, value in self.keys)
         return f"{name}({keys})" if keys else name

@@ -1,6 +1,6 @@
 """Reads the file of an attention layer without running it: its class, its keys and their defaults.
 
-``models.own_layer`` has what the class is to have, and runs it.
+``models.own_layer`` says what the class must have, and runs it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rgr_dist.study.spec import Real, nearest
 SIZES = ("d_model", "h", "d_k")
 """The first fields of every layer's class."""
 METHODS = ("parameters", "scores")
-"""What a layer's class defines; ``cached`` and ``loss`` if it has them.
+"""Methods that a layer's class must define; ``cached`` and ``loss`` are optional.
 
-A torch module defines ``__init__``, with the sizes first, and ``forward``.
+A torch module must define ``__init__``, which takes the sizes first, and ``forward``.
 """
 KINDS: Mapping[str, TypeAdapter[Any]] = {
     "int": TypeAdapter(StrictInt),
@@ -34,7 +34,7 @@ KINDS: Mapping[str, TypeAdapter[Any]] = {
     "str": TypeAdapter(Annotated[StrictStr, Field(max_length=100)]),
     "bool": TypeAdapter(StrictBool),
 }
-"""Types of a key, as a file writes them, and what checks a value of each."""
+"""The types that a key may have, as a file writes them, and what checks a value of each."""
 WANTED = "rgr new-model NAME writes a file to begin with"
 LARGEST = 1
 """MiB of the largest file."""
@@ -42,12 +42,12 @@ LARGEST = 1
 
 @dataclass(frozen=True)
 class Fields:
-    """What the text of a file says of its layer.
+    """What the text of a file says about its layer.
 
     Attributes:
-        name: of its class.
+        name: name of its class.
         kinds: the type of each key of its own, by name.
-        defaults: those of the keys that have one.
+        defaults: the default of each key that has one, by name.
     """
 
     name: str
@@ -73,7 +73,7 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
         The layer, and the key that named its file, with the whole path.
 
     Raises:
-        StudyError: there is no such layer, its file is no layer's, or a key is not one of its own.
+        StudyError: there is no such layer, its file defines none, or a key is not one of its own.
     """
     if "file" in written and "zoo" in written:
         raise StudyError("model: both file and zoo; give one")
@@ -105,7 +105,7 @@ def read_fields(text: str) -> Fields:
     """The class of a file and its keys.
 
     Raises:
-        ValueError: it is no Python, or has no such class, or several.
+        ValueError: it is not Python, does not have exactly one such class, or its keys are invalid.
     """
     try:
         tree = ast.parse(text)
@@ -177,7 +177,7 @@ def _is_layer(node: ast.ClassDef) -> bool:
 
 
 def _is_of(node: ast.ClassDef, layers: Sequence[ast.ClassDef]) -> bool:
-    """Whether a class is derived from one of some layers."""
+    """Whether a class is derived from one of these layers."""
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
     return not bases.isdisjoint(layer.name for layer in layers)
 
@@ -189,7 +189,7 @@ def _has(node: ast.ClassDef, methods: Sequence[str]) -> bool:
 def _init_of(node: ast.ClassDef) -> ast.arguments:
     """What the ``__init__`` of a class takes."""
     functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-    return [one.args for one in functions if one.name == "__init__"][-1]  # which Python takes
+    return [one.args for one in functions if one.name == "__init__"][-1]  # Python takes the last
 
 
 def _default(name: str, kind: str, node: ast.expr) -> Key:
@@ -203,10 +203,10 @@ def _default(name: str, kind: str, node: ast.expr) -> Key:
 
 
 def _as(name: str, kind: str, value: Any) -> Key:
-    """The value of a key, in its type.
+    """The value of a key, as its type has it.
 
     Raises:
-        ValueError: it is of another.
+        ValueError: the value is of another type.
     """
     try:
         known: Key = KINDS[kind].validate_python(value)
@@ -223,7 +223,7 @@ def _values(fields: Fields, own: Mapping[str, Any]) -> dict[str, Key]:
     """Every key of a layer: as written, or its default.
 
     Raises:
-        StudyError: a key is not the layer's, is missing or of another type.
+        StudyError: a key is not one of the layer's, is missing, or has a value of another type.
     """
     for key in own:
         if key not in fields.kinds:
@@ -240,10 +240,10 @@ def _values(fields: Fields, own: Mapping[str, Any]) -> dict[str, Key]:
 
 
 def _check_alone(text: str, path: Path) -> None:
-    """Make sure that a file imports none of those beside it, which no digest would tell apart.
+    """Make sure that a file imports none of the files next to it, which its digest leaves out.
 
     Raises:
-        ValueError: it does.
+        ValueError: it imports one.
     """
     for node in ast.walk(ast.parse(text)):
         names: list[str] = []

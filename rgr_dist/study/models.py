@@ -1,4 +1,4 @@
-"""What tells the models apart: one record each, which every other room asks.
+"""What tells the models apart: one record for each, which all other packages consult.
 
 A new model is its record here, its forward pass in ``rgr_dist/models`` and its kernels in
 ``rgr_dist/engines``.
@@ -21,27 +21,27 @@ class Model:
     """One model variant.
 
     Attributes:
-        name: as a study file has it.
-        section: of the paper.
+        name: the model's name in a study file.
+        section: where the paper describes it.
         layer: what it is, in words; its name if not given.
         score: what a run is judged by.
-        task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
-            ``problem.databases``), that its weights are made, not trained (``theory.construct``),
-            or that the layer is a file's (``study.layer``), on the problem of edges.
+        task: the problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
+            ``problem.databases``); or ``construction``: its weights are made, not trained
+            (``theory.construct``); or ``own layer``: a file's (``study.layer``), trained on edges.
         algorithm: which construction makes its weights.
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
         axis: the width that a study searches: d_k, or d_vo.
-        engines: those that train it, the fastest on a CPU first.
-        finds_thresholds: a study of it asks for thresholds; else for the score of every width.
-        unused_keys: keys of a study that it does not use, which must then have their default.
-        training: values that the paper gives for it, where they are not those of App. A.1.
+        engines: the engines that train it, the fastest on a CPU first.
+        finds_thresholds: whether a study of it asks for thresholds, or for every width's score.
+        unused_keys: keys of a study that it does not use, and that must have their default.
+        training: its own defaults for ``training``, where they differ from App. A.1.
         target: passing score if the study gives none; None for the paper's mean F1.
-        one_target: its task has one answer to each item, so that it takes permutations alone.
+        one_target: whether its task has one answer for each item: it then takes only permutations.
         embedding: the one family of embeddings that it takes; any if not given.
-        splits_values: its heads share d_model for their values, so that h must divide it.
-        stops_early: a run ends once it has converged.
-        stops_when_perfect: it has converged once a check finds no error.
+        splits_values: whether its heads split d_model among their values, so that h must divide it.
+        stops_early: whether a run ends once it has converged.
+        stops_when_perfect: whether a run has converged once a check finds no error.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Model:
 
     @property
     def holds_bits(self) -> bool:
-        """Whether bits of the graph can be counted for each of 2 d_model D_K + 1 parameters."""
+        """Whether it holds countable bits of a graph in its 2 d_model D_K + 1 parameters."""
         return self.finds == "D_K" and self.task != "own layer"
 
     @property
@@ -88,14 +88,14 @@ class Model:
 
     @property
     def unused_parts(self) -> tuple[str, ...]:
-        """Parts of a cell that it does not use, which must then have their default."""
+        """Parts of a cell that it does not use, and that must have their default."""
         parts = ("database", "facts") if self.holds == "relations" else ("graph", "embedding")
         own = {"construction": self.algorithm is not None, "layer": self.task == "own layer"}
         return (*parts, *(part for part, has in own.items() if not has))
 
     @property
     def scores_pairs(self) -> bool:
-        """Whether a pair of items has one score in every context, which a softmax has not."""
+        """Whether a pair of items has the same score in every context, as under no softmax."""
         return self.heads not in (None, "softmax")
 
     @property
@@ -111,7 +111,7 @@ def _of_training(keys: str) -> tuple[str, ...]:
 BATCHES = _of_training("batch_size weight_decay")
 """Keys of a model that is trained on batches."""
 STOPPING = _of_training("patience stop_score tolerance give_up_below")
-"""Keys of a model that stops before its last step where it learns no more."""
+"""Keys of a model that stops before its last step once it learns no more."""
 OF_CPU = ("fused", "lanes", "reference")
 """Engines of a model that has compiled kernels."""
 TRAINING = (
@@ -120,7 +120,7 @@ TRAINING = (
     *STOPPING,
     *BATCHES,
 )
-"""Keys of ``training`` that weights which are made have no use for: all but the test's."""
+"""Keys of ``training`` that constructions do not use: all except that of the test."""
 
 
 def _construction(algorithm: Algorithm, section: str) -> Model:
@@ -145,7 +145,7 @@ def _construction(algorithm: Algorithm, section: str) -> Model:
 
 
 def construction_name(algorithm: Algorithm) -> str:
-    """The model of an algorithm."""
+    """The name of an algorithm's model."""
     return f"algorithm-{algorithm}" if algorithm.isdigit() else algorithm
 
 

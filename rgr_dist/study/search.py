@@ -10,22 +10,22 @@ from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec, at_most
 
 OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
-"""Keys of a search on axis d_k alone."""
+"""Keys that only a search on axis d_k takes."""
 OF_D_VO = ("per", "max_d_vo", "d_vo")
-"""Keys of a search on axis d_vo alone."""
+"""Keys that only a search on axis d_vo takes."""
 OF_THRESHOLDS = ("max_D_K", "max_d_vo", "confirm_seeds", "keep_heads", "transition_seeds")
-"""Keys that the other modes have no use for."""
+"""Keys that only mode threshold takes."""
 CONFIRM_SEEDS = 20
-"""Fresh seeds that confirm a winner where every head is searched."""
+"""Fresh seeds that confirm a winner if every head count is searched."""
 RULES: dict[str, dict[str, Any]] = {
     "paper": {"seeds": 10, "confirm_seeds": 0},
     "confirmed": {"seeds": 10, "confirm_seeds": CONFIRM_SEEDS, "intervals": "best"},
 }
-"""What keys are by a rule where they are not written."""
+"""The values that a rule gives to keys that the study does not set."""
 
 
 class Settings(Spec):
-    """The sizes of a layer of facts beside the searched one; one of them may be a list.
+    """The sizes of a layer of facts other than the searched one; one of them may be a list.
 
     Attributes:
         d_qk: key width of a head, d_head,qk.
@@ -58,20 +58,20 @@ class Search(Spec):
         axis: the width whose smallest passing value is sought: ``d_k``, or ``d_vo`` for model
             facts.
         per: the settings in which d_vo is searched: a list of d_qk, or of h. For axis d_vo only.
-        max_d_vo: the largest d_vo to try; by default d_model, since the values of a head have no
-            more dimensions.
+        max_d_vo: the largest d_vo to try; by default d_model, since the values of a head cannot
+            have more dimensions.
         d_vo: the widths to try in mode grid on axis d_vo.
         rule: a preset for several keys; a key that the study sets itself takes precedence.
             ``paper``: ten seeds and no confirmation, as in App. A.2. ``confirmed``: also 20 fresh
-            seeds, and an interval for the best head count alone.
+            seeds, and an interval only for the best head count.
         mode: ``threshold`` finds the smallest passing d_k of each head count. ``grid`` trains every
             listed D_K that the head count divides; the threshold is then the smallest listed D_K
-            that passes, while the next listed one below fails. ``widest`` tries one width for each
-            head count, d_k = d_model, beyond which a head gains nothing, and finds whether it
+            that passes, where the next smaller listed one fails. ``widest`` tries one width for
+            each head count, d_k = d_model, beyond which a head gains nothing, to find whether it
             passes at all.
         heads: the head counts to search. ``all`` searches every integer and confirms the winners.
-            Of head counts that could have the same d_k the largest is tried: if it fails, so do
-            fewer heads of that width, which are part of it.
+            Among head counts that could have the same d_k, the largest is tried: if it fails, so
+            would fewer heads of that width, since it contains them.
         target: the mean score over the seeds that counts as a pass; by default the paper's, or the
             model's own.
         seeds: number of seeds per probe; they are numbered from 0.
@@ -80,21 +80,21 @@ class Search(Spec):
             searches every head count to the end.
         max_D_K: the largest total width to try; by default 4 m' log2(m) / d_model, but at least 4
             h.
-        intervals: whether the probes beside a threshold are trained on all seeds, for the intervals
-            of App. A.2: those of every head count near the best (``true``), only those of the best
-            and of ``keep_heads`` (``best``), or none (``false``).
+        intervals: which probes next to a threshold are trained on all seeds, for the intervals of
+            App. A.2: those of every head count near the best (``true``), only those of the best and
+            of ``keep_heads`` (``best``), or none (``false``).
         extra_seeds: if a pass lies below a fail, this many more seeds are trained at both widths
             before the head count is called ``inconsistent``.
         confirm_seeds: number of fresh seeds on which the threshold of the best head count must also
-            pass, and those of ``keep_heads``, or of all head counts with ``keep_within: none``. A
-            threshold that does not is a fail from then on. 0 is the paper's protocol; with ``heads:
-            all`` the default is 20.
+            pass, as must those of ``keep_heads``, or of all head counts with ``keep_within: none``.
+            A threshold that does not pass counts as a fail from then on. 0 is the paper's protocol;
+            with ``heads: all`` the default is 20.
         keep_heads: head counts that are searched to the end, however far above the best they lie.
         transition_seeds: number of seeds to train at every width near a threshold; 0 for none.
         transition_window: how far from the threshold those widths may lie, as a share of it.
         retest_steps: also search every cell at this multiple of its step limit; ``limited_by`` then
-            says ``budget`` where longer training lowers a threshold. A study that has been loaded
-            has these cells in place of the key.
+            says ``budget`` where longer training lowers a threshold. Loading a study replaces the
+            key with these cells.
         D_K: the total widths to try in mode grid.
     """
 
@@ -142,16 +142,16 @@ class Search(Spec):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The listed widths of mode grid: D_K, or d_vo, which may be every way to split a total."""
+        """The widths of mode grid: the listed D_K or d_vo, or every d_vo that splits a total."""
         return self.D_K or self.d_vo or tuple(range(1, self.total or 1))
 
     @property
     def total(self) -> int | None:
-        """The d_qk + d_vo that mode grid splits, if it does."""
+        """The sum d_qk + d_vo that mode grid splits, if any."""
         return self.per.total if self.per else None
 
     def listed(self, d_qk: int) -> tuple[int, ...]:
-        """The listed d_vo of a d_qk in mode grid."""
+        """The d_vo that mode grid tries with a d_qk."""
         return (self.total - d_qk,) if self.total else self.widths
 
     def written(self) -> dict[str, Any]:
@@ -159,19 +159,19 @@ class Search(Spec):
         return self.model_dump(mode="json", exclude=set(OF_D_K) if self.axis == "d_vo" else None)
 
     def lists(self, arm: int) -> bool:
-        """Whether a setting is one of those to be searched."""
+        """Whether a setting is to be searched."""
         return self.arms == "all" or arm in self.arms
 
     @field_validator("keep_within", mode="before")
     @classmethod
     def _none_is_null(cls, share: Any) -> Any:
-        """``none`` reads like YAML's null, which keeps every head."""
+        """Read ``none`` as YAML's null, which keeps every head."""
         return None if share == "none" else share
 
     @model_validator(mode="before")
     @classmethod
     def _defaults_by_search(cls, keys: Any) -> Any:
-        """Of every head the winner is the least of very many, and confirmed; d_vo has no margin."""
+        """Confirm a winner of ``heads: all``, the least of very many; keep every head on d_vo."""
         if not isinstance(keys, dict):
             return keys
         own: dict[str, Any] = dict(RULES.get(str(keys.get("rule")), {}))

@@ -1,4 +1,4 @@
-"""Cells and heads of a study, as people name them."""
+"""Finds cells and heads of a study by the names that people give them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CellName = str | tuple[int, int] | Mapping[str, object]
 def cells_named(study: Study, text: str) -> list[Cell]:
     """The cells whose name has every ``key=value`` of a text such as ``m=64,d_model=16``.
 
-    Keys that a name leaves out also select: ``degree=1``, or any of ``training`` and ``context``.
+    Keys that names leave out may be given: ``degree=1``, or any key of ``training`` or ``context``.
 
     Raises:
-        StudyError: there is none.
+        StudyError: there is no such cell.
     """
     wanted = _pairs(text)
     named = {cell: _pairs(study.name_of(cell)) | _others(study, cell) for cell in study.cells}
@@ -35,14 +35,14 @@ def cells_named(study: Study, text: str) -> list[Cell]:
 def cell_named(study: Study, name: CellName | None) -> Cell:
     """The one cell with that name.
 
-    The whole name of a cell, ``m=64,d_model=16``, names it even where the names of others add keys;
-    sizes alone, ``64,16``, must fit one cell.
+    The whole name of a cell, ``m=64,d_model=16``, selects it even if other names add keys to it;
+    sizes alone, ``64,16``, must fit exactly one cell.
 
     Args:
-        name: may be left out where the study has one cell.
+        name: may be left out if the study has only one cell.
 
     Raises:
-        StudyError: there is none, or more than one.
+        StudyError: there is no such cell, or more than one.
     """
     if name is None:
         if len(study.cells) > 1:
@@ -61,7 +61,7 @@ def cell_named(study: Study, name: CellName | None) -> Cell:
 
 
 def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
-    """Those head counts, or other settings, in the study's order.
+    """The given head counts, or other settings, in the study's order.
 
     Raises:
         StudyError: one of them is not in the study.
@@ -90,7 +90,7 @@ def _pairs(name: str) -> set[tuple[str, str | float]]:
 
 
 def _pair(text: str) -> tuple[str, str | float]:
-    """Key and value, a number where it is one: ``sharpness=10`` names 10.0 too."""
+    """Key and value, as a number if it is one, so that ``sharpness=10`` also matches 10.0."""
     key, _, value = text.partition("=")
     try:
         return key, float(value)

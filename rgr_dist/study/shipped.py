@@ -1,4 +1,4 @@
-"""What the head of a shipped study's file says of it."""
+"""Reads what the comment at the head of a shipped study's file says about the study."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def about(name: str) -> dict[str, Any]:
 
     Returns:
         ``study``, its name; ``question``, its first sentence; ``paper``, where the paper has it,
-        such as ``Figs. 2 and 3``, or what of ours it is; ``cells``, how many; ``on two cores``,
-        what it takes there from an empty store.
+        such as ``Figs. 2 and 3``, or which addition of ours it is; ``cells``, their number; ``on
+        two cores``, what it takes on them from an empty store.
 
     Raises:
         ValueError: the head lacks a part.
@@ -26,7 +26,7 @@ def about(name: str) -> dict[str, Any]:
     if parts is None:
         raise ValueError(f"{name}: its head lacks a question, 'Paper: ….' or 'On two cores: ….'")
     question, paper, cost = parts.groups()
-    # A token table is a file, which may not be there; any vectors make as many cells.
+    # The file of a token table may be missing; with any other vectors there are as many cells.
     overrides = ["embedding={}"] if "family: table" in text else []
     cells = load_study(name, overrides).cells
     return {

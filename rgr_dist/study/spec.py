@@ -48,7 +48,7 @@ def nearest(name: Any, valid: Iterable[str]) -> str:
 
 
 def at_most(key: str, value: float, most: float, where: str) -> None:
-    """Raise ValueError if a key is above the most that others allow it."""
+    """Raise ValueError if a key is above the most that other keys allow."""
     if value > most:
         raise ValueError(f"{key}: {value} is not valid {where}; give at most {most}")
 
@@ -71,7 +71,7 @@ class Spec(BaseModel):
     A validator of a whole spec raises ValueError with a message that starts with the key at fault.
 
     Attributes:
-        later: keys that came after the first stored runs. Where they have their default they are
+        later: keys added after the first runs were stored. While they have their default they are
             left out of what is written, so that those runs keep their address.
     """
 
@@ -79,14 +79,14 @@ class Spec(BaseModel):
     later: ClassVar[frozenset[str]] = frozenset()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some values changed, without what was worked out of the old ones."""
+        """A copy with some values changed, without what was cached from the old ones."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
 
     def leaves_out(self, keys: Iterable[str], why: str) -> None:
-        """Raise ValueError if one of some keys, ``part.key`` or ``key``, has not its default."""
+        """Raise ValueError if any of these keys, ``part.key`` or ``key``, is not at its default."""
         for key in keys:
             part, _, name = key.rpartition(".")
             spec = getattr(self, part) if part else self

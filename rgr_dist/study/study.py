@@ -22,7 +22,7 @@ class Study(Spec):
     """A resolved study: its name, its cells in order, and how to search them.
 
     Attributes:
-        files: the keys that named an array's files, by its digest; no number depends on them.
+        files: the keys that name an array's files, by its digest; no result depends on them.
     """
 
     name: str
@@ -32,17 +32,17 @@ class Study(Spec):
 
     @property
     def record(self) -> Model:
-        """The record of the model; of several the first, beside which the others are made."""
+        """The record of the study's model, or of the first of several."""
         return self.cells[0].record
 
     def target_of(self, cell: Cell) -> float:
-        """The passing score of a cell: the search's, or its own if it is made beside others."""
+        """The passing score of a cell: that of its model, if not the first; else the search's."""
         own = None if cell.model == self.cells[0].model else cell.record.target
         return own or self.search.target
 
     @cached_property
     def budgets(self) -> dict[str, tuple[Cell, ...]]:
-        """The cells that differ from a cell in nothing but their step limit, by its cell_id.
+        """The cells that differ from a cell only in their step limit, by that cell's cell_id.
 
         The cell itself is one of them; they are in the order of their limits.
         """
@@ -64,9 +64,9 @@ class Study(Spec):
     def cell_names(self) -> dict[str, str]:
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
-        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, but for
-        the value that more than half of them have; graphs that differ only in their file add its
-        name.
+        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, except
+        those with a value that more than half of the cells have; graphs that differ only in their
+        file add its name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -91,11 +91,11 @@ class Study(Spec):
 
     @cached_property
     def has_alike_cells(self) -> bool:
-        """Whether size and degree do not tell the cells apart."""
+        """Whether size and degree do not suffice to tell the cells apart."""
         return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
-        """For each of several cells, ``key=value`` where its value is not that of most."""
+        """For each of several cells, ``key=value`` wherever most do not have its value."""
         flat = [self.keys_of(cell) for cell in alike]
         keys = list(dict.fromkeys(key for one in flat for key in one))
         for part in ("graph", "database"):
@@ -103,7 +103,7 @@ class Study(Spec):
                 keys = [key for key in keys if key != f"{part}.digest"]
 
         def is_usual(key: str, value: Any) -> bool:
-            # A construction has no keys of training, which are usual if they are so in what has.
+            # Constructions have no keys of training: the other cells decide what is usual there.
             alike = [one for one in flat if key in one] if key.startswith("training.") else flat
             values = [one.get(key) for one in alike]
             return 2 * values.count(value) > len(values)
@@ -177,7 +177,7 @@ class Study(Spec):
     def written_model(self, cell: Cell) -> str | dict[str, Any]:
         """A cell's model as a study file has it: a name, a construction, or a layer by its file.
 
-        The last two with every key.
+        Constructions and layers are given with all their keys.
         """
         if cell.layer is not None:
             return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
@@ -187,7 +187,7 @@ class Study(Spec):
         return {"construction": cell.record.algorithm, **chosen}
 
     def written_sizes(self, cell: Cell) -> dict[str, Any]:
-        """A cell's item in a study file, as far as its sizes and its database go."""
+        """The part of a cell's entry in a study file that gives its sizes and its database."""
         if cell.database is None:
             return {"m": cell.m, "d_model": cell.d_model}
         return {"database": self.written(cell.database), "d_model": cell.d_model}
@@ -204,5 +204,5 @@ def _flat(part: str, keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as one writes it: 30 for 30.0."""
+    """A value as people write it: 30 for 30.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

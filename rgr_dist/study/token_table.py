@@ -1,7 +1,7 @@
 """Loads user-supplied token embeddings: a model's most frequent tokens, and EOS as NULL.
 
-A table is the tensor ``wte.weight`` of a safetensors file, as GPT-2 has it, whose last row is
-the end-of-text token. The table and its tokenizer are read from a local folder, or fetched by the
+A table is the tensor ``wte.weight`` of a safetensors file, as in GPT-2; its last row is the
+end-of-text token. The table and its tokenizer are read from a local folder, or fetched by the
 model's name from the Hugging Face hub.
 """
 
@@ -32,11 +32,11 @@ GPT_2 = "openai-community/gpt2"
 INSTALL = "pip install 'rgr-dist[gpt2]'"
 
 HUB_WITHIN = 5.0
-"""Seconds that the hub has to answer."""
+"""Seconds within which the hub must answer."""
 LINES_AT_ONCE = 500
 """Lines of text that are split into tokens at once; a bound on memory."""
 LONGEST_LINE = 2**20
-"""Characters of a line, so that a text without line ends is not split whole."""
+"""Most characters of a line, so that a text without line breaks is not split all at once."""
 COUNTS = "give two columns of whole numbers, token and count, or a text to count them in as text"
 TEXT = (
     "the paper counts in WikiText-103, training part: fetch it from "
@@ -83,7 +83,7 @@ class TableFile(Spec):
 
 
 class Vocabulary:
-    """A table of token vectors and the order of its tokens by how often they occur."""
+    """A table of token vectors, and its tokens ordered by how often they occur."""
 
     def __init__(self, written: TableFile, home: Path) -> None:
         """Read the files that a study names.
@@ -110,7 +110,7 @@ class Vocabulary:
         """Vectors of the m most frequent tokens, most frequent first, and then of NULL.
 
         Raises:
-            StudyError: the table is of another width, or has too few tokens that occur.
+            StudyError: the table has another width, or too few of its tokens occur.
         """
         width = self.table.shape[1]
         if width != d_model:
@@ -141,7 +141,7 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
     """The paths of a model's files: local ones, else fetched from the hub.
 
     Raises:
-        StudyError: some are in neither; each is named with where to fetch it.
+        StudyError: some are in neither place; the message says where to fetch each of them.
     """
     local = home / source
     if exists(local):

@@ -23,20 +23,19 @@ class Context(Spec):
 
 
 class Training(Spec):
-    """Optimisation by AdamW, and stopping (App. A.1); steps are contexts of one run.
+    """Optimisation by AdamW, and stopping (App. A.1); each step of a run is one context.
 
-    The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
+    The transformer (Sec. 7.3) takes a batch per step, decays its weights and does not stop early.
 
     Attributes:
         learning_rate: AdamW's learning rate; with a schedule, the highest that it reaches. A list
-            asks for each.
+            makes a cell for each rate.
         sharpness: alpha in the logits alpha (S - tau).
         initial_scale: factor on the standard deviation of the initial W_Q and W_K, in either
             reading of ``initial``; for model facts, also of W_V and W_O.
         start: for model max, the initial W_Q, W_K and tau: ``random``, as in the paper, or
-            ``constructed`` by alternating projections for the same draw (``engines.start``). The
-            same training loop then shows what it keeps, or reaches from there, but does not find by
-            itself.
+            ``constructed`` by alternating projections for the same draw (``engines.start``). This
+            shows what the training loop keeps, or reaches from there, but does not find by itself.
         initial: how to read N(0, 1/sqrt(d_model)), from which the paper draws W_Q and W_K without
             saying what the second number is: as a standard ``deviation`` or as a ``variance``.
         schedule: how the learning rate changes (``engines.schedule``). The paper keeps it
@@ -46,8 +45,8 @@ class Training(Spec):
             default, 2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
         max_steps: step limit; a list asks for a threshold at each limit. For model facts, a step on
             a full batch is an epoch.
-        check_every: steps between two checks on the validation contexts; for model facts, on all
-            triples, where a run ends once all are right.
+        check_every: steps between two checks on the validation contexts; for model facts, checks
+            are on all triples, and a run ends once all of them are right.
         patience: number of consecutive checks above ``stop_score`` after which a run ends as
             converged; for model value, number of consecutive checks without a better error.
         stop_score: score on the validation contexts that a check must exceed to count.
@@ -55,7 +54,7 @@ class Training(Spec):
             reach this value by the limit even if it kept rising as before
             (``engines.early_stopping``). Not in the paper. One run below the value must be enough
             to fail its probe, so the value may be at most 1 - seeds · (1 - target), for the most
-            seeds that a verdict may take: 0.8 for ten seeds and ten of a retest, at a target of
+            seeds that a verdict may take: 0.8 for ten seeds and ten extra seeds, at a target of
             0.99.
         validation_contexts: number of contexts that a check scores; for model transformer, of
             queries.
@@ -102,9 +101,9 @@ class Training(Spec):
 
     @property
     def path_depends_on_limit(self) -> bool:
-        """Whether another ``max_steps`` changes a run before it gets there.
+        """Whether a different ``max_steps`` changes a run before it reaches that limit.
 
-        If not, the state of a run at a smaller limit is one that it passes through at a larger.
+        If not, a run with a larger limit passes through the state where a smaller limit ends it.
         """
         return self.schedule == "cosine"
 

@@ -34,9 +34,7 @@ class TriplesFile(FileKeys):
 
 
 def load_triples(path: str) -> dict[str, Any]:
-    """Keep the triples of a file for this process; returns the keys of the database.
-
-    Those are the keys of ``FactsFile``.
+    """Keep the triples of a file for this process; returns the keys of a ``FactsFile``.
 
     Raises:
         StudyError: see ``read_triples``.
@@ -57,9 +55,9 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
     """The triples of a file, int32 [|D|, 3], sorted by key and query.
 
     A file that ends in ``.parquet`` holds three columns, of integers or text, named ``key``,
-    ``query`` and ``value``. Any other is CSV in UTF-8, whose first line names them so. The entries
-    of a column are numbered from 0 in their order, that of integers where all are, else that of
-    text without spaces around it. A pair of a key and a query is listed once.
+    ``query`` and ``value``. Any other file is CSV in UTF-8, with these names in its first line. The
+    entries of a column are numbered from 0 in sorted order: as integers if all of them are, else as
+    text, without surrounding spaces. A pair of a key and a query is listed once.
 
     Raises:
         StudyError: the file cannot be read or is not such a list.
@@ -95,7 +93,7 @@ def _csv(file: BinaryIO) -> pa.Table:
 
 
 def _has_triples(schema: pa.Schema) -> bool:
-    """Whether its columns are those of triples: integers, or text, each of them once."""
+    """Whether a schema has the columns of triples, each once, with integers or text."""
     kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
     are_entries = (pa.types.is_integer(kind) or kind in TEXTS for kind in kinds)
     return sorted(schema.names) == sorted(NAMES) and all(are_entries)
@@ -108,7 +106,7 @@ def _numbered(name: str, column: pa.ChunkedArray) -> tuple[list[Any], npt.NDArra
         ValueError: an entry is missing.
     """
     coded = column.dictionary_encode().combine_chunks()
-    entries = coded.dictionary.to_pylist()  # each once, for texts may be long
+    entries = coded.dictionary.to_pylist()  # each once, since texts may be long
     if any(isinstance(entry, str) for entry in entries):
         entries = [entry.strip() for entry in entries]
         if "" in entries:
