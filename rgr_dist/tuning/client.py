@@ -1,4 +1,4 @@
-"""Tunes from outside a cluster: a task on it drives, this process reports the trials."""
+"""Tunes from outside a cluster: a task on the cluster drives, this process reports the trials."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def tune_from_inside(
     """Let a task on the cluster tune; report the trials that end meanwhile.
 
     Args:
-        tune_protocol: what the task calls there.
-        execution: its address is ray://HOST:PORT.
+        tune_protocol: the function that the task calls there.
+        execution: has an address of the form ray://HOST:PORT.
 
     Raises:
         ClusterError: the store is a local folder, no cluster answers, or the task failed.
@@ -61,7 +61,7 @@ def tune_from_inside(
             replace(execution, cpus=slots, address="auto"),
         )
         found: Tuned = wait_for(task, execution.address, watch)
-    with suppress(StoreError):  # the answer is there
+    with suppress(StoreError):  # the result has arrived, so reporting may fail
         watch()
     return found
 
@@ -76,7 +76,7 @@ def _drive(
     seed: int,
     execution: Execution,
 ) -> Tuned:
-    """Tune from inside the cluster; whoever waits outside reads the journal."""
+    """Tune from inside the cluster; the process that waits outside reads the journal."""
     assets.take(arrays)
     trained = [TunedProbe(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in probes]
     study = Study.model_validate_json(study_json)

@@ -1,7 +1,7 @@
 """Runs the trials of a tuning: wires Optuna, Ray Tune and the store together.
 
-Running a tuning again goes on from its journal. Runs are rows of the store like any other, stored
-before Optuna is told.
+Running a tuning again continues from its journal. Its runs are rows of the store like any others,
+stored before Optuna is told of them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rgr_dist.tuning.tuned import Tuned, ended, tuned_by
 
 
 def tune_protocol(tuning: Tuning, say: Callable[[str], None], execution: Execution = HERE) -> Tuned:
-    """Run trials until the journal holds so many finished ones.
+    """Run trials until the journal holds as many finished ones as the tuning asks for.
 
-    With one slot the trials follow from the seed and the journal alone; with more, also from
-    the order in which trials end.
+    With one slot, the trials depend only on the seed and the journal; with more, also on the
+    order in which trials end.
 
     Args:
-        say: is called with a line for each trial that has ended.
+        say: called with a line for each trial that has ended.
 
     Raises:
         StoreError: another driver writes the store, the journal cannot be read, or a row could
             not be stored.
         ClusterError: no Ray cluster answers at the address.
-        RunBroken: Ray broke half-way.
+        RunBroken: Ray broke during the run.
     """
     if execution.address.startswith("ray://"):
         return tune_from_inside(tune_protocol, tuning, say, execution)
@@ -106,7 +106,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
         return tuned_by(open_search(), tuning)
     if execution.address == "local":
         say("starting Ray")
-    # First: without a Ray, nothing is written.
+    # Connect first: nothing is written if there is no Ray.
     with connect(execution.address, execution.cpus) as slots:
         search = open_search()
         trainable = with_parameters(

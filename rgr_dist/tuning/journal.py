@@ -1,6 +1,6 @@
-"""Trials are kept in ``studies/<name>/tuning.journal``, in a folder or a bucket.
+"""Keeps trials in ``studies/<name>/tuning.journal`` of a store, a folder or a bucket.
 
-It is an Optuna journal, one JSON object a line: ``optuna-dashboard
+The file is an Optuna journal, with one JSON object per line: ``optuna-dashboard
 results/studies/<name>/tuning.journal`` opens it.
 """
 
@@ -24,21 +24,21 @@ Log = dict[str, Any]
 
 
 class StoredJournal(BaseJournalBackend):
-    """Optuna's journal as a file of the store, which one process writes.
+    """Optuna's journal as a file of the store, written by a single process.
 
-    Each change writes the file anew, so that it is never torn; a tuning has some hundred lines.
+    Each change rewrites the file, so that it is never torn; a tuning has a few hundred lines.
 
     Raises:
-        ValueError: the file is no journal.
+        ValueError: the file is not a journal.
     """
 
     def __init__(self, store: Store, path: str) -> None:
         self.store, self.path = store, path
-        whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # less a line without an end
+        whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # drops an unfinished line
         self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
 
     def read_logs(self, log_number_from: int) -> Iterable[Log]:
-        """The lines from that number on."""
+        """The lines from a number on."""
         return self.logs[log_number_from:]
 
     def append_logs(self, logs: list[Log]) -> None:
@@ -64,12 +64,12 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
 
 
 def journal_place(store: Store, study: Study) -> str:
-    """Where the journal is: a path, or a URI."""
+    """Where the journal is: a path or a URI."""
     return store.address(_path(study))
 
 
 def finished_trials(journal: JournalStorage, name: str) -> list[FrozenTrial]:
-    """Trials that a journal holds, completed or pruned, in their order; none before the first."""
+    """The completed or pruned trials of a tuning in a journal, in order; may be empty."""
     if name not in optuna.get_all_study_names(journal):
         return []
     study = optuna.load_study(study_name=name, storage=journal)

@@ -1,4 +1,4 @@
-"""Optuna as Ray Tune's searcher: what it is asked for, how its trials are resumed and pruned."""
+"""Optuna as Ray Tune's searcher: asks it for trials, resumes them, and tells it how they ended."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class OptunaTrials(Unsaved):
-    """TPE until there are so many finished trials, those that the storage holds included.
+    """Runs TPE until ``trials`` trials have finished, including those that the storage holds.
 
     A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and
     one with a true ``failed`` as failed, which does not count as finished. A trial that ends in
     error, or was left running by a killed process, is marked as failed and run again. Unlike Ray's
-    own searcher, it goes on from a storage: the sampler is seeded by ``seed`` and the number of
-    stored trials, since the same seed again would draw the first trials' points a second time.
+    own searcher, this one can continue from a storage: the sampler is seeded by ``seed`` and the
+    number of stored trials, since ``seed`` alone would draw the first trials' points again.
 
     Args:
         space: the distribution of each parameter.
-        to_config: a trial's config for its parameters and the best score so far, if any.
+        to_config: makes a trial's config from its parameters and the best score so far, if any.
         first: the parameters of the first trial, if the storage holds none.
-        record: is handed each result before Optuna is. An error that it raises ends the search
+        record: receives each result before Optuna does. An error that it raises ends the search
             and is kept in ``fault``.
         failures: failed trials and kills after which the search gives up.
 
     Attributes:
-        study: Optuna's.
+        study: Optuna's study.
         running: the trials that have not ended.
-        loaded: finished trials that the storage held at the start.
-        failed: trials that failed since, and said so in a result.
-        kills: times since that trials ended in error: those that ran at once count once, as they
-            may have been lost together, with a node or for their memory.
+        loaded: how many finished trials the storage held at the start.
+        failed: how many trials have failed since then and said so in a result.
+        kills: how often trials have ended in error since then. Trials that ran at the same time
+            count once: they may have been lost together, with a node or for lack of memory.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OptunaTrials(Unsaved):
         self.failures, self.failed, self.kills = failures, 0, 0
         self.fault: Exception | None = None
         self.running: dict[str, Trial] = {}
-        self._hit: set[str] = set()  # trials that ran as one was lost
+        self._hit: set[str] = set()  # trials that were running when one was lost
         left_over = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         for trial in left_over:
             self.study.tell(trial.number, state=TrialState.FAIL)
@@ -82,13 +82,13 @@ class OptunaTrials(Unsaved):
 
     @property
     def finished(self) -> list[FrozenTrial]:
-        """Trials that were completed or pruned, in their order."""
+        """Trials that were completed or pruned, in order."""
         trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False, states=FINISHED)
         return trials
 
     @property
     def best(self) -> FrozenTrial | None:
-        """The best completed trial, the first of equals; None while there is none."""
+        """The best completed trial, or the first of several; None while there is none."""
         done = [trial for trial in self.finished if trial.state is TrialState.COMPLETE]
         sign = 1 if self.mode == "min" else -1
         return min(done, key=lambda trial: sign * float(trial.value or 0), default=None)
@@ -99,7 +99,7 @@ class OptunaTrials(Unsaved):
         if given_up or len(self.finished) >= self.trials:
             return self.FINISHED
         if len(self.finished) + len(self.running) >= self.trials:
-            return None  # one that runs may yet fail
+            return None  # a running trial may yet fail, and need another
         trial, best = self.study.ask(self.space), self.best
         self.running[trial_id] = trial
         return self.to_config(trial.params, best.value if best else None)
@@ -131,7 +131,7 @@ class OptunaTrials(Unsaved):
             self.study.tell(trial, result["score"])
 
     def killed_for_memory(self) -> None:
-        """Take every trial that ran for lost: Tune, which ended them all, does not say which."""
+        """Count every running trial as lost: Tune ended them all, and does not say which was."""
         for trial_id in list(self.running):
             self.on_trial_complete(trial_id, error=True)
 

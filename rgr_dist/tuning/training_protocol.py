@@ -1,11 +1,11 @@
-"""What tuning the training protocol means: where, by which score, and what comes of it.
+"""What tuning the training protocol means: where it is tuned, by which score, and how it is used.
 
 The score of a protocol is the mean test score over the tuned probes and the seeds, after at most
-``max_steps``; a run that diverged has the worst score there is. It is what a threshold is made
-of, every run has it, and none is better than perfect, so that a trial can be pruned exactly.
-Steps to converge would be cheaper to read but say nothing below the threshold, where runs do not
-converge; and below the threshold is where the protocol matters, for above it every sensible one
-is near perfect.
+``max_steps``; a run that diverged gets the worst possible score. Thresholds are defined by this
+score, every run has one, and none is better than perfect, so a trial can be pruned exactly. The
+number of steps to converge would be cheaper to obtain, but says nothing below the threshold, where
+runs do not converge. Yet that is where the protocol matters: above the threshold every sensible
+protocol is near perfect.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rgr_dist.study.study import Study
 from rgr_dist.study.training import Training
 
 SPACE = {"learning_rate": (1e-4, 1e-1), "sharpness": (1.0, 100.0), "initial_scale": (0.1, 10.0)}
-"""Keys of ``training`` that are tuned where the model uses them, and between which values, on a
-log scale."""
+"""Keys of ``training`` that are tuned if the model uses them, each between two values, on a log
+scale."""
 BELOW_PREDICTED = 0.9
-"""Share of the predicted D_K at which a head is tuned whose threshold is not known."""
+"""Share of the predicted D_K at which a head is tuned if its threshold is not known."""
 DIGITS = 4
-"""Significant digits of a tuned value: what is printed is what was trained."""
+"""Significant digits of a tuned value, in training as in print, so that both agree."""
 
 Protocol = Mapping[str, float]
 
@@ -58,7 +58,7 @@ def probes_to_tune(
     heads: Sequence[int] = (),
     D_K: int | None = None,
 ) -> list[TunedProbe]:
-    """Where to tune: in each cell at the given heads, or at the one that needs the least.
+    """Where to tune: in each cell, at the given heads or at the one that needs the least D_K.
 
     Args:
         portfolio: the study's search, which knows the thresholds found so far.
@@ -68,7 +68,7 @@ def probes_to_tune(
     Raises:
         StudyError: a head does not divide D_K.
     """
-    probes: dict[tuple[str, int, int], TunedProbe] = {}  # one, where cells differ in what is tuned
+    probes: dict[tuple[str, int, int], TunedProbe] = {}  # once if cells differ only in tuned keys
     for cell in cells:
         state = portfolio.state(cell.cell_id)
         check_heads(cell, state, heads)
@@ -100,12 +100,12 @@ def tuned_keys(cell: Cell) -> list[str]:
 
 
 def present_protocol(cell: Cell) -> dict[str, float]:
-    """The tuned keys as a cell has them now: the first trial."""
+    """The values that a cell now has for the tuned keys: the first trial."""
     return {key: float(getattr(cell.training, key)) for key in tuned_keys(cell)}
 
 
 def bounds(present: Protocol) -> dict[str, tuple[float, float]]:
-    """Between which values each key is tuned: ``SPACE``, wide enough for the present ones."""
+    """The values between which each key is tuned: ``SPACE``, widened to hold the present ones."""
     return {
         key: (min(SPACE[key][0], value), max(SPACE[key][1], value))
         for key, value in present.items()
@@ -113,15 +113,15 @@ def bounds(present: Protocol) -> dict[str, tuple[float, float]]:
 
 
 def rounded(protocol: Protocol) -> dict[str, float]:
-    """A protocol as it is trained and printed, to ``DIGITS`` significant digits."""
+    """A protocol as it is trained and printed: to ``DIGITS`` significant digits."""
     return {key: float(f"{protocol[key]:.{DIGITS}g}") for key in SPACE if key in protocol}
 
 
 def described(study: Study, probes: Sequence[TunedProbe]) -> dict[str, Any]:
     """What the trials of one tuning have in common: probes, seeds, bounds and step limits.
 
-    Trials of tunings that differ in it are not comparable, so each has trials of its own, named
-    by its digest. The present values of the tuned keys are not part of it but for the bounds.
+    Tunings that differ in this cannot compare their trials, so each has trials of its own, named
+    by the digest of this. The present values of the tuned keys affect it only through the bounds.
     """
     neutral = dict.fromkeys(tuned_keys(probes[0].cell), 1.0)
     return {
@@ -147,8 +147,8 @@ class Tuning:
 
     Attributes:
         probes: where each protocol is tried; the score of a trial is the mean over all of them.
-        trials: how many are to be finished.
-        seed: of Optuna's sampler.
+        trials: how many trials are to be finished.
+        seed: seed of Optuna's sampler.
     """
 
     study: Study
@@ -159,32 +159,32 @@ class Tuning:
 
     @property
     def trials_name(self) -> str:
-        """Of its trials; tunings that differ in what trials have in common share none."""
+        """Optuna's name for its trials, which differs wherever trials are not comparable."""
         return f"{self.study.name}-{digest(described(self.study, self.probes), 8)}"
 
     @property
     def present(self) -> dict[str, float]:
-        """The protocol of the first of its probes."""
+        """The present protocol of the first of its probes."""
         return present_protocol(self.probes[0].cell)
 
 
 def is_hopeless(scores: Sequence[float], runs: int, perfect: float, best: float | None) -> bool:
-    """Whether the rest, were they perfect, would leave the mean farther off than the best's.
+    """Whether a trial's mean stays worse than the best one even if all its other runs are perfect.
 
     A pruned trial would not have been the best: pruning changes the cost, not the answer.
 
     Args:
-        scores: of the trial's runs so far.
-        runs: how many there are in all.
-        perfect: the best score there is.
-        best: mean score of the best trial so far.
+        scores: scores of the trial's runs so far.
+        runs: how many runs the trial has in all.
+        perfect: the best possible score.
+        best: mean score of the best trial so far; None before the first.
     """
     lost = math.fsum(abs(perfect - score) for score in scores)
     return best is not None and lost > runs * abs(perfect - best)
 
 
 def probe_rows(study: Study, probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:
-    """The tuned probes as a listing, with what tells their cells apart."""
+    """The tuned probes as rows of a listing, with what tells their cells apart."""
     return [
         {**sizes_of(study, one.cell), "h": one.h, "d_k": one.d_k, "D_K": one.h * one.d_k}
         for one in probes
@@ -192,7 +192,7 @@ def probe_rows(study: Study, probes: Sequence[TunedProbe]) -> list[dict[str, Any
 
 
 def flags(protocol: Protocol) -> list[str]:
-    """A protocol as it is given to a study's verbs: ``--set training.learning_rate=0.001 …``."""
+    """A protocol as options of a study's commands: ``--set training.learning_rate=0.001 …``."""
     return [
         word
         for key, value in protocol.items()

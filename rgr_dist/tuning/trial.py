@@ -1,4 +1,4 @@
-"""A trial of a tuning: one protocol, whose every ``step`` trains one seed at every probe."""
+"""A trial of a tuning: one protocol; each ``step`` trains one seed of every probe."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rgr_dist.tuning.training_protocol import TunedProbe, is_hopeless
 
 
 class ProtocolTrainable(tune.Trainable):
-    """Trains a protocol's runs, seed after seed at every probe, until all ran or none can help."""
+    """Trains a protocol's runs, one seed of every probe at a time, to the end or until hopeless."""
 
     def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
         """Take a protocol.
 
         Args:
-            arrays: what the study's cells bring from files.
+            arrays: the arrays that the study's cells load from files.
         """
         assets.take(arrays or {})
         self.probes = [
@@ -42,7 +42,7 @@ class ProtocolTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the next seed at every probe."""
+        """Train the next seed of every probe."""
         rows = []
         for probe in self.probes:
             run = probe.run(self.protocol, self.seed)
@@ -61,5 +61,5 @@ class ProtocolTrainable(tune.Trainable):
 
 
 def score_of(row: Mapping[Any, Any], worst: float) -> float:
-    """The score of a run that ended; the worst there is if it diverged."""
+    """The score of a run that has ended, or the worst possible score if it diverged."""
     return worst if row["stop_reason"] == "diverged" else float(row["score"])

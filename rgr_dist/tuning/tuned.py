@@ -1,4 +1,4 @@
-"""What a tuning found: its trials, the best protocol, and what that changes at each probe."""
+"""What a tuning found: its trials, the best protocol, and the effect of that at each probe."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Tuned:
     """What a tuning found.
 
     Attributes:
-        trials: a row for each trial that has begun: number, state, score (mean so far where
+        trials: a row for each trial that has begun: number, state, score (the mean so far if
             pruned), seeds, and the tuned keys.
         probes: a row for each probe, with its mean score under the best and the present protocol.
         training: the best protocol, a ``training`` section of a study; None before any trial.
-        score, present_score: mean test score of the best, and of the protocol that the first of
-            the tuned cells has in the study.
-        loaded: finished trials that the journal held already.
-        failed: trials that failed now, as their rows say.
-        kills: times that workers were lost now.
+        score, present_score: mean test score of the best protocol, and of the one that the first
+            tuned cell has in the study.
+        loaded: how many finished trials the journal already held.
+        failed: how many trials failed this time, as their rows say.
+        kills: how often workers were lost this time.
         journal: where the trials are kept.
     """
 
@@ -52,7 +52,7 @@ def ended(score: float | None, pruned: bool) -> str:
 
 
 def tuned_by(search: OptunaTrials, tuning: Tuning) -> Tuned:
-    """What the trials of a search show; the scores of its probes are those of the store."""
+    """What the trials of a search show; the scores of the probes are read from the store."""
     best, present = search.best, rounded(tuning.present)
     done = (t for t in search.finished if t.state is TrialState.COMPLETE)
     first = next((trial for trial in done if rounded(trial.params) == present), None)
@@ -82,7 +82,7 @@ def tuned_by(search: OptunaTrials, tuning: Tuning) -> Tuned:
 
 
 def _means(tuning: Tuning, protocol: Protocol | None) -> list[float | None]:
-    """Mean stored score of each probe under a protocol; None where a seed of it is not stored."""
+    """Mean stored score of each probe under a protocol; None if one of its seeds is not stored."""
     if protocol is None:
         return [None] * len(tuning.probes)
     worst, seeds = seed_test(tuning.study).worst, range(tuning.study.search.seeds)
