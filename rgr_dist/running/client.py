@@ -1,4 +1,4 @@
-"""Drives a cluster from outside it: a task there drives, this process watches the store."""
+"""Runs a study from outside a cluster: a task on it drives, this process watches the store."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def drive_from_inside(
     view: View,
     execution: Execution,
 ) -> Summary:
-    """Let a task on the cluster run the study; show what the store holds meanwhile.
+    """Let a task on the cluster run the study; meanwhile, show what the store holds.
 
     Args:
-        run_study: what the task calls there.
-        execution: its address is ray://HOST:PORT.
+        run_study: the function that the task calls there.
+        execution: has an address of the form ray://HOST:PORT.
 
     Raises:
         ClusterError: the store is a local folder, no cluster answers, or the task failed.
@@ -79,7 +79,7 @@ def drive_from_inside(
 
 
 def trained(runs: pd.DataFrame) -> tuple[int, int]:
-    """How many of these runs did not fail and were not read off longer ones; and steps."""
+    """How many of these runs were trained themselves, not read off longer ones or failed; steps."""
     is_own = runs["trained_to"].fillna(runs["max_steps"]) == runs["max_steps"]
     is_own &= runs["stop_reason"] != "failed"
     return int(is_own.sum()), int(trained_steps(runs).sum())
@@ -89,7 +89,7 @@ def check_shared(store: Store, address: str) -> None:
     """Make sure that a driver on the cluster can write the store.
 
     Raises:
-        ClusterError: it is a folder of this machine.
+        ClusterError: the store is a folder of this machine.
     """
     if store.local_path is not None:
         raise ClusterError(
@@ -99,13 +99,13 @@ def check_shared(store: Store, address: str) -> None:
 
 
 def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
-    """What a task on the cluster returns; ``watch`` is called every few seconds meanwhile.
+    """Wait for what a task on the cluster returns; meanwhile, call ``watch`` every few seconds.
 
-    Where the store cannot be read for once, the next time may do.
+    If the store cannot be read once, the next call may succeed.
 
     Raises:
-        ClusterError: the task refused what it was given.
-        RunBroken: it died, or the cluster did.
+        ClusterError: the task refused its input.
+        RunBroken: the task or the cluster died.
     """
     import ray
 

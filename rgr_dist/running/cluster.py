@@ -1,4 +1,4 @@
-"""The Ray that a study runs on, and what it raises as it breaks, in one line."""
+"""The Ray that a study runs on, with its errors cut down to one line."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from rgr_dist.search.tune.connect import NoRay, environment, fits
 from rgr_dist.search.tune.connect import connect as connect_to_ray
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""What workers of a local Ray take over: each has one core, whatever the user's shell says."""
+"""Environment of a local Ray's workers: one core each, whatever the user's shell sets."""
 NOTHING_TO_IMPORT = Path(__file__).parent.parent / "studies"
 """A folder that holds no Python file."""
 
 
 class ClusterError(UserError, RuntimeError):
-    """There is no Ray cluster to run on; the message says where it was looked for."""
+    """There is no Ray cluster that can be used; the message says where, or why not."""
 
 
 @contextmanager
 def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterator[int]:
-    """A Ray to run on, and how many probes it can run at once.
+    """Connect to a Ray, or start one; gives how many probes it can run at once.
 
     Args:
-        address: ``local`` starts one; else that of a running cluster.
-        cpus: at most so many slots; all by default.
-        gpus: share of a GPU that a slot needs.
+        address: ``local`` to start one, or the address of a running cluster.
+        cpus: the most slots to use; all by default.
+        gpus: share of a GPU that each slot needs.
 
     Raises:
         ClusterError: no Ray cluster answers at the address, or this machine has no such GPU.
@@ -55,7 +55,7 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
 def slots_of(cpus: int | None, gpus: float) -> int:
     """How many probes can run at once, each on one CPU and its share of a GPU.
 
-    One at least: a cluster may have no such node yet, and start one when it is asked for.
+    At least one: a cluster may have no suitable node yet, and start one when a probe asks for it.
     """
     slots = max(1, fits({"CPU": 1, "GPU": gpus}))
     return min(slots, cpus or slots)
@@ -66,14 +66,14 @@ def node_memory() -> float | None:
     import ray
 
     living = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    training = [one for one in living if one.get("CPU")]  # a head may be there to lead alone
+    training = [one for one in living if one.get("CPU")]  # a head node may have no CPUs to train
     sizes = [one.get("memory", 0) + one.get("object_store_memory", 0) for one in training]
     return max(sizes, default=None)
 
 
 @contextmanager
 def _told_in_one_line() -> Iterator[None]:
-    """Let what Ray raises end in one line.
+    """Turn whatever Ray raises into an error of one line.
 
     Raises:
         RunBroken: Ray failed.
@@ -89,15 +89,15 @@ def _told_in_one_line() -> Iterator[None]:
         if not isinstance(error, (RayError, TuneError)):
             raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-        # Tune gives the text of a traceback, whose last line says what was wrong.
+        # Tune gives the text of a traceback; its last line says what was wrong.
         line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
         raise RunBroken(f"Ray failed: {type(error).__name__}: {line.rstrip('.')[:200]}") from error
 
 
 def _no_ray(address: str, error: NoRay) -> UserError:
-    """Input that is at fault, or a Ray that did not start."""
+    """The error if there is no Ray: bad input, or a local Ray that did not start."""
     if address != "local":
         return ClusterError(f"--address {error}")
-    if error.__cause__ is None:  # it may not be started
+    if error.__cause__ is None:  # the environment does not allow starting one
         return ClusterError(f"{error}, or give the --address of a cluster")
     return RunBroken(" ".join(str(error).split())[:300])

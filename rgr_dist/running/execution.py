@@ -1,4 +1,4 @@
-"""Where and how a study is trained, which its results do not depend on."""
+"""Where and how a study is trained; its results do not depend on either."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ class Execution:
     """Where and how a study is trained.
 
     Attributes:
-        cpus: workers on this machine; one for each core by default. On a cluster: at most so many.
+        cpus: workers on this machine, by default one per core; on a cluster, the most to use.
         address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
-            ray://HOST:PORT from outside it, where the store must be a URI both can open. By
+            ray://HOST:PORT from outside it, with the store at a URI that both sides can open. By
             default what RAY_ADDRESS says, else ``local``.
-        engine: what trains the runs; ``auto`` takes the fastest that there is.
+        engine: what trains the runs; ``auto`` takes the fastest available.
         gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
-        retry_failed: try runs again that are stored as failed; else their probes are left alone.
+        retry_failed: whether to train runs again that are stored as failed; if not, their probes
+            are left alone.
 
     Raises:
-        UserError: there are no such numbers of CPUs or GPUs.
+        UserError: the number of CPUs or the share of a GPU is not valid.
     """
 
     cpus: int | None = None
@@ -35,7 +36,7 @@ class Execution:
     retry_failed: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no worker has."""
+        """Refuse numbers that no worker can have."""
         if self.cpus is not None and self.cpus < 1:
             raise UserError(f"--cpus {self.cpus}: give 1 or more; by default all are used")
         if not 0 <= self.gpus < math.inf:

@@ -1,11 +1,11 @@
-"""Workers that give no answer: each probe in training has a time limit. One that is overdue is
-reported, its worker is ended, and another trains the probe.
+"""Ends workers that give no answer: each probe in training has a time limit. An overdue probe is
+reported, its worker is ended, and another worker trains it.
 
-A worker may be stopped, swapped out or cut off by the network; Ray waits for it without end. Ending
-it is Ray's ``kill``, after which the trial is lost as that of any worker that dies. Should the
-worker still answer, nobody listens: Ray has given its trial up, and the same probe has the same
-scores wherever it is trained. One that has not named itself yet can only be reported: it may as
-well be that there is no room for it.
+A worker may be stopped, swapped out or cut off by the network, and Ray waits for it forever. It is
+ended by Ray's ``kill``, after which its trial is lost as if the worker had died. If the worker
+still answers, the answer is ignored: Ray has given up the trial, and the same probe has the same
+scores wherever it is trained. A worker that has not yet named itself can only be reported: perhaps
+there is no room for it and it never began.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from rgr_dist.search.tune.searcher import ProbeSearcher
 
 LONGEST_LOOK_AWAY = 5.0
-"""Seconds between two looks, of which more are not counted: this process was stopped itself."""
+"""Most seconds counted between two looks: if more passed, this process itself was stopped."""
 SETTING = "RGR_LEASE_SECONDS"
 SHORTEST = 600.0
-"""Seconds that every probe is given; the environment's ``SETTING`` sets others."""
+"""Least seconds that a probe is given; ``SETTING`` in the environment overrides it."""
 
 
 def shortest_limit() -> float:
-    """Seconds that every probe is given.
+    """Least seconds that a probe is given.
 
     Raises:
-        UserError: the environment's are no positive number.
+        UserError: the environment's value is not a positive number.
     """
     text = os.environ.get(SETTING, str(SHORTEST))
     try:
@@ -53,7 +53,7 @@ def shortest_limit() -> float:
 
 
 class Pace:
-    """Seconds of a core for a multiply-add, as the runs of each cell show it."""
+    """Core seconds per multiply-add, measured on the runs of each cell."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -76,7 +76,7 @@ class Pace:
         self.learn(timed[["steps", "seconds"]].sum().to_dict("records"))
 
     def of(self, cell_id: str) -> float | None:
-        """The pace of a cell, or else that of the slowest; None while there is none."""
+        """The pace of a cell, or of the slowest cell if it has none; None while no cell has one."""
         known = [cell_id] if cell_id in self._work else list(self._work)
         return max((self._seconds[one] / self._work[one] for one in known), default=None)
 
@@ -84,13 +84,13 @@ class Pace:
 class TimeLimits:
     """Ends workers that are overdue.
 
-    Time counts while this process looks: after it was stopped itself, answers may be waiting.
+    Time counts only while this process looks: if it was stopped itself, answers may be waiting.
 
     Args:
-        feed: which cell a probe trains.
-        pace: how fast.
-        shortest: seconds that every probe is given.
-        say: reports each one that is overdue, in a line.
+        feed: knows which cell a probe belongs to.
+        pace: knows how fast the runs of that cell are.
+        shortest: least seconds that a probe is given.
+        say: called with a line for each overdue probe.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class TimeLimits:
         self._looked = time.monotonic()
 
     def check(self) -> None:
-        """End the worker of every trial that is overdue since it named its worker, and report one
-        that never has."""
+        """Report each trial that is overdue, and end its worker if it has named one. The time limit
+        starts anew when a trial names its worker."""
         import ray
 
         now = time.monotonic()
@@ -127,7 +127,7 @@ class TimeLimits:
                     ray.kill(worker)
 
     def limit(self, probe: Probe) -> float:
-        """Seconds that a probe is given, twice as many after each worker that it has lost."""
+        """Seconds that a probe is given; doubled for each worker that it has lost."""
         cell = self._feed.cells[probe.cell]
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))

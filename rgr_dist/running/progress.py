@@ -1,4 +1,4 @@
-"""What a study's run reports of itself: how much was trained, and to whom."""
+"""What the run of a study reports: a summary of what was trained, and the view that shows it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from rgr_dist.study.study import Study
 
 @dataclass
 class Summary:
-    """What a study's run has trained.
+    """What one run of a study has trained.
 
     Attributes:
-        runs, failed: runs trained now, and those of them that failed.
-        left_failed: failed runs, of now or before, that leave a threshold open.
-        steps: training steps taken now.
+        runs, failed: training runs made this time, and how many of them failed.
+        left_failed: failed runs, from this time or before, that leave a threshold open.
+        steps: training steps taken this time.
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
-        workers: probes that can run at once, by now.
-        worker_seconds: seconds in which workers could have trained, summed over them, from when the
-            first was there.
+        workers: how many probes can run at once at present.
+        worker_seconds: seconds in which workers could have trained, summed over workers, since the
+            first was ready.
         failures: each run that failed, with its reason in a line.
-        started: when the first worker was there, and until then when Ray was, on
+        started: when the first worker was ready; until then, when Ray was. On
             ``time.monotonic``'s clock.
         busy_until: when every worker last had a probe, on the same clock.
-        paced_from: when the first reported run began to train, on the same clock: after
-            workers started and kernels were compiled. Watched from outside a cluster, ``started``.
+        paced_from: when the first reported run began to train, on the same clock: after workers
+            had started and kernels were compiled. ``started`` if watched from outside a cluster.
         reported: when a run was last reported, on the same clock.
     """
 
@@ -51,7 +51,7 @@ class Summary:
 
     @property
     def utilisation(self) -> float:
-        """Share of the workers' time in which they trained."""
+        """Share of the workers' time that they spent training."""
         return self.train_seconds / self.worker_seconds if self.worker_seconds else 0.0
 
     @property
@@ -60,20 +60,20 @@ class Summary:
         return self.seconds - max(0.0, self.busy_until - self.started)
 
     def seconds_for(self, work: float) -> float | None:
-        """Seconds that so much more work takes from now, at the pace of the runs reported; None
-        before the first. What trains now counts by the time since the last report."""
+        """Seconds that so much more work will take, at the pace of the runs reported so far; None
+        before the first. The time since the last report counts as progress of what trains now."""
         if not self.work or self.paced_from is None:
             return None
         pace = (self.reported - self.paced_from) / self.work
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that Ray is there, and that workers start now."""
+        """Note that Ray is ready, and that workers start now."""
         self.workers, self.started = workers, time.monotonic()
         self._counted = self.started
 
     def ready(self) -> None:
-        """Note that a worker is there; what was before the first does not count."""
+        """Note that a worker is ready; time before the first one does not count."""
         if not self._is_ready:
             self._is_ready, self.worker_seconds = True, 0.0
             self.started = self._counted = time.monotonic()
@@ -91,13 +91,13 @@ class Summary:
 
 
 class View:
-    """Whoever watches a study run; this one shows nothing."""
+    """What shows the run of a study to its user; this base class shows nothing."""
 
     def phase(self, name: str) -> None:
-        """Begin a part of the run, unless it has begun already; the part before has ended."""
+        """Begin a part of the run, unless it has begun already; the previous part has ended."""
 
     def say(self, text: str) -> None:
-        """Show a line of its own."""
+        """Show a separate line."""
 
     def warn(self, text: str) -> None:
         """Show a line about what is wrong with the store."""

@@ -1,4 +1,4 @@
-"""Whether the Ray that a study runs on lives, and which nodes it has."""
+"""Watches whether the Ray that a study runs on is alive, and which nodes it has."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rgr_dist.faults import EXIT_BROKEN, RayDied
 LOOK_EVERY = 1.0
 """Seconds between looks."""
 LEAVE_WITHIN = 5.0
-"""Seconds that a run has to end by itself once Ray died."""
+"""Seconds that a run has to end by itself once Ray has died."""
 
 
 class RayHealth:
-    """Looks at a Ray from outside: whether its processes listen, and which nodes it tells of.
+    """Looks at a Ray from outside: whether its processes listen, and which nodes it reports.
 
-    A context manager. While it is entered a thread looks too: of a Ray whose control store died,
-    most calls never return, and Ray ends the process after a minute with status 1. So the thread
-    ends it sooner, in one line and with status 4; what is stored is stored.
+    A context manager, in which a thread looks too: once Ray's control store has died, most calls to
+    Ray never return, and after a minute Ray ends the process with status 1. The thread ends it
+    sooner, with a one-line message and status 4; stored rows stay stored.
 
     Attributes:
-        nodes: its living nodes, by their id.
+        nodes: the living nodes, by their id.
     """
 
     def __init__(self) -> None:
@@ -59,24 +59,24 @@ class RayHealth:
                 return
 
     def check(self) -> None:
-        """Make sure that Ray lives: it died where nothing listens any more.
+        """Make sure that Ray is alive: that each of its parts still listens.
 
         Raises:
-            RayDied: it did; the message says which part of it.
+            RayDied: one does not; the message says which.
         """
         for part, place in self._parts.items():
             try:
                 socket.create_connection(place, timeout=LOOK_EVERY).close()
             except ConnectionRefusedError:
                 raise RayDied(f"Ray died: its {part} gives no answer") from None
-            except OSError:  # a network that is slow
+            except OSError:  # perhaps the network is slow
                 continue
 
     def news(self) -> list[str]:
-        """What happened to its nodes since the last look, a line each.
+        """What happened to the nodes since the last look, a line for each.
 
         Raises:
-            RayDied: it did.
+            RayDied: Ray is no longer alive.
         """
         if time.monotonic() - self._looked < LOOK_EVERY:
             return []
@@ -92,13 +92,13 @@ class RayHealth:
 
 def _leave(died: RayDied) -> NoReturn:
     """End this process, whose main thread waits for a dead Ray."""
-    get_console().show_cursor()  # which a live table hides
+    get_console().show_cursor()  # a live table hides it
     print(f"rgr: {died}; run the same command again to go on", file=sys.stderr, flush=True)
     os._exit(EXIT_BROKEN)
 
 
 def _nodes() -> dict[str, str]:
-    """The living nodes, their address and how many CPUs they have, by their id."""
+    """The address and the number of CPUs of each living node, by its id."""
     found = {}
     for node in ray.nodes():
         if node["Alive"]:

@@ -1,4 +1,4 @@
-"""Takes in what trials report: stored first, told to the search after."""
+"""Takes in what trials report: stores it first, then tells the search."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Recorder:
         self._tables_written = time.monotonic()
 
     def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
-        """Take in the rows of a trial: those of its runs, and what they tell at other limits.
+        """Take in the rows of a trial: those of its runs, and those read off at other step limits.
 
         Raises:
-            StoreError: they could not be stored; the search has not been told of them.
+            StoreError: the rows could not be stored; the search has not been told of them.
         """
         own, others = self.feed.sorted_out(result["rows"])
         self.store.append([*own, *others])

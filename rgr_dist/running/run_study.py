@@ -29,7 +29,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
 WHY = {"died": LOST, "out of memory": OUT_OF_MEMORY, "overdue": OVERDUE}
-"""What the rows of a probe that lost every worker say, by ``lost_workers.Cause``."""
+"""What the rows say of a probe that lost every worker, by ``lost_workers.Cause``."""
 
 
 def run_study(
@@ -43,23 +43,23 @@ def run_study(
     """Train what the study still needs, and leave its tables in the store.
 
     Every row is stored before the search learns of it. If Ray or the process dies, running
-    the study again goes on from what was stored.
+    the study again continues from what was stored.
 
     Args:
         view: shows how far the study is.
         execution: where and how it is trained.
-        source: where the study was read, a file or the name of a shipped study; empty if nowhere.
-        is_changed: whether its keys were overridden since.
+        source: what the study was read from: a file, or a shipped study's name; empty if neither.
+        is_changed: whether its keys were overridden after reading.
 
     Raises:
-        StudyError: the store holds another question of that name; nothing was written.
+        StudyError: the store holds a different question under that name; nothing was written.
         StoreError: another driver writes the store; or a row could not be stored, and the study
             was stopped.
         EngineError: the engine does not train the study's models; nothing was written.
         ClusterError: no Ray cluster answers at the address.
-        UserError: a run that is left would not fit in memory; nothing was written.
+        UserError: one of the remaining runs would not fit in memory; nothing was written.
         LayerError: the layer of a file cannot be trained; nothing was written.
-        RunBroken: Ray broke half-way.
+        RunBroken: Ray broke during the run.
     """
     view = view or View()
     view.phase("planning")
@@ -94,8 +94,8 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
                 summary.start(workers)
                 _train(study, search, store, view, execution, summary, shortest)
                 summary.stop()
-        store.compact()  # first: one part is read sooner than many
-        if is_left:  # from the store alone, so that whoever reads it later finds the same
+        store.compact()  # first, as one part is read faster than many
+        if is_left:  # from the store alone, so that a later reader finds the same
             search = stored_search(study, store)
         summary.left_failed = left_by_failures(study, search)
         expectations.record(study, store, search.expected)
@@ -107,11 +107,11 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
 def _connected(
     study: Study, search: StoredSearch, store: Store, view: View, execution: Execution
 ) -> Iterator[int]:
-    """A Ray that can train what is left; gives how many probes it runs at once.
+    """Connect to a Ray that can train the remaining runs; gives how many probes it runs at once.
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
-        UserError: a run that is left would not fit in memory.
+        UserError: one of the remaining runs would not fit in memory.
     """
     address, cells = execution.address, open_cells(study, search.portfolio)
     is_here = address == "local"
@@ -161,16 +161,16 @@ def _train(
             "sizes": study.search.sizes.config(probe.arm, probe.value),
             "seeds": list(probe.seeds),
             "budgets": smaller_limits(study, cell),
-            "engine": "auto" if is_made else engine,  # made beside what is trained
+            "engine": "auto" if is_made else engine,  # the chosen engine is for trained cells
             "device": device,
         }
 
     def note(probe: Probe, error: str) -> None:
-        if is_final(error):  # it is not tried again: what was raised is the reason
+        if is_final(error):  # the probe is not tried again: this error is the reason
             raised[probe] = error
 
     def lost(probe: Probe, cause: Cause) -> None:
-        health.check()  # a Ray that died takes every worker with it: that is no failed run
+        health.check()  # if Ray itself died, all workers went with it, and no run has failed
         recorder.record_lost(probe, engine, device, raised.get(probe, WHY[cause]))
 
     def beat(trials: Sequence[Any]) -> None:
@@ -192,7 +192,7 @@ def _train(
         portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
 
     def slots() -> int:
-        """How many probes to hand out at once now: on a cluster one more, so that it can grow."""
+        """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""
         if execution.address == "local":
             return summary.workers
         there = slots_of(execution.cpus, gpus)

@@ -1,4 +1,4 @@
-"""The Ray boundary: a probe comes in, its seeds are trained side by side, rows go out."""
+"""The boundary to Ray: a probe comes in, its seeds are trained side by side, rows go out."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 
 COMPILES = "compiles"
-"""Key of a worker's first result: whether no kernel was compiled before."""
+"""Key of a worker's first result: whether it must compile kernels, as none are cached."""
 
 
 class ProbeTrainable(tune.Trainable):
-    """One trial trains the seeds it is given of one probe, together, in its second step.
+    """One trial: trains some seeds of one probe together, in its second step.
 
-    The first names the process that trains, so that it can be ended if it gives no answer, and says
-    whether it compiles kernels first. The
-    second one's result holds ``rows``, one stored run each. What raises in it is reported as failed
-    rows, so that the study goes on and the reason is kept.
+    The first step names the process that trains, so that it can be ended if it gives no answer, and
+    says whether it compiles kernels first. The second step's result holds ``rows``, one for each
+    run to be stored. An error raised in training is reported as failed rows, so that the study goes
+    on and the reason is kept.
     """
 
     def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
@@ -40,9 +40,9 @@ class ProbeTrainable(tune.Trainable):
 
         Args:
             config: ``cell`` as JSON; ``sizes`` of its layer, as a ``Run`` has them; ``seeds``;
-                ``budgets``, smaller step limits at which the runs are wanted too; ``engine``;
+                ``budgets``, smaller step limits at which the runs are also wanted; ``engine``;
                 ``device``.
-            arrays: what the study's cells bring from files; Tune fetches them from Ray's store.
+            arrays: what the study's cells load from files; Tune fetches them from Ray's store.
         """
         assets.take(arrays or {})
         cell = Cell.model_validate_json(config["cell"])
@@ -69,10 +69,10 @@ class ProbeTrainable(tune.Trainable):
 def train_rows(
     engine: Engine, runs: list[Run], device: str = "cpu", budgets: Sequence[int] = ()
 ) -> list[dict[str, Any]]:
-    """Train a wave and return the row of each run; of one at which the engine raises, that it did.
+    """Train a wave; returns the row of each run, a failed one if the engine raises an error.
 
-    The rows at smaller step limits come before that of the run that they were read off, whose
-    time is that of all.
+    Rows at smaller step limits come before the row of the run that they were read off; that row
+    has the time of them all.
     """
     if not runs:
         return []
@@ -80,7 +80,7 @@ def train_rows(
     try:
         ended = engine.train_through(runs, budgets)
     except Exception:
-        if len(runs) > 1:  # so that one that raises costs the others nothing
+        if len(runs) > 1:  # so that a run that raises does not fail the others
             return [row for run in runs for row in train_rows(engine, [run], device, budgets)]
         error = {"error": traceback.format_exc(limit=-3).strip()}
         return [run_row(run, error, engine.name, device_name) for run in runs]
@@ -96,9 +96,9 @@ def train_rows(
 
 
 def trained_again(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A stored run as it is trained again in this process, by the fastest engine.
+    """The row of a stored run, trained again in this process by the fastest engine.
 
-    None where that fails, or its config alone does not tell how: it needs a file, or another
+    None if that fails, or if its config does not suffice: it needs a file, or is of another
     protocol.
     """
     config = json.loads(row["config"])
@@ -122,7 +122,7 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
 
 
 _engine = cache(make_engine)
-"""The engines of this process."""
+"""Makes each engine only once per process."""
 
 
 @cache
