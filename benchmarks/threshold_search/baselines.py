@@ -1,4 +1,4 @@
-"""What the adaptive search is compared with: every probe with every seed, and what each costs."""
+"""What the adaptive search is compared with, every probe with every seed; and what both cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CountedRuns:
     def verdict_scores(
         self, key: ProbeKey, test: SeedTest, complete: bool = False
     ) -> dict[int, float]:
-        """Scores by seed, as many as the verdict of a probe takes, or of all its seeds."""
+        """Scores by seed: as many as the verdict of a probe takes, or those of all its seeds."""
         scores: dict[int, float] = {}
         while wave := test.next_wave(scores, complete):
             scores |= {seed: self.score(key, seed) for seed in wave}
@@ -54,8 +54,8 @@ def exhaustive(
     """The smallest passing value of each arm by trying every value with every seed.
 
     Returns:
-        By arm: ``found`` with its certificate, or ``censored``. A value above that fails
-        does not matter: the smallest that passes is the threshold.
+        By arm: ``found`` with its certificate, or ``censored``. It does not matter if a larger
+        value fails: the threshold is the smallest that passes.
     """
     return {arm: _smallest_passing(arm, axis, test, runs) for arm, axis in axes.items()}
 

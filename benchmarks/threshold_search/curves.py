@@ -21,10 +21,10 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 class RecordedCurve:
     """The measured runs of one cell, and what lies between them.
 
-    A value that was not measured lies between its measured neighbours of the same arm, score,
-    time and steps in proportion; below the smallest the score falls to 0, above the largest
-    nothing changes. A measured seed stands for one that was not measured, and the nearest arm,
-    at the same cost, for an arm without any run.
+    A value that was not measured is interpolated between its measured neighbours of the same arm,
+    in score, time and steps; below the smallest the score falls to 0, above the largest nothing
+    changes. A measured seed stands in for one that was not measured, and the nearest arm, at the
+    same cost, for an arm without any run.
 
     Attributes:
         runs: by (arm, value), then by seed.
@@ -78,11 +78,11 @@ class SyntheticCurve:
     Attributes:
         thresholds: value at which each arm's mean score reaches 0.99.
         shape: ``sharp``: from 0.8 to 1 within a twentieth of the threshold; ``wide``: within half
-            of it, each seed with a luck of its own; ``plateau``: a single arm stays at 0.98;
-            ``bimodal``: a single arm's seeds either pass or stay at 0.6, at any value.
+            of it, each seed with a luck of its own; ``plateau``: arm 1 stays at 0.98 or below;
+            ``bimodal``: each seed of arm 1 either passes or stays at 0.6 at most, at any value.
         max_steps: steps of a run that does not converge.
-        seconds_per_step: at a cost of 1, to which a step's time is proportional.
-        name: draws the luck of the seeds.
+        seconds_per_step: seconds of a step at a cost of 1; they are proportional to the cost.
+        name: determines the luck of the seeds.
     """
 
     thresholds: Mapping[int, float]

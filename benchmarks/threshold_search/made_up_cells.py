@@ -1,7 +1,7 @@
-"""Cells whose true mean scores are known: made up from a few numbers that stored runs have.
+"""Cells whose true mean scores are known, made up from a few numbers read off stored runs.
 
-The loss 1 - F1 of a run is lognormal about its mean: a seed's luck is a factor, so that scores are
-skewed to the left and spread the less, the nearer their mean is to 1. That spread, the slope of
+The loss 1 - F1 of a run is lognormal about its mean: a seed's luck is a factor, so scores are
+skewed to the left, and spread less the nearer their mean is to 1. That spread, the slope of
 the mean, and the steps of runs that end early were read off the base grid's runs.
 """
 
@@ -26,11 +26,11 @@ from rgr_dist.study.study import Study
 from threshold_search.simulate import SimulatedRun
 
 SEEDS = 64
-"""Seeds that a draw has runs of, at every head count and width."""
+"""Seeds for which a draw has runs, at every head count and width."""
 NARROWS_AT = 0.04
 """Mean loss at which the seeds' spread is half of what it is far above the threshold."""
 SOONER_BELOW, SOONER_BY, SHORTEST = 0.005, 0.2, 0.4
-"""Loss below which runs end early, by which power of it, and the least share of their steps."""
+"""Loss below which runs end early, the power of it that sets their steps, and the least share."""
 
 
 @lru_cache
@@ -41,7 +41,7 @@ def base_grid() -> Study:
 
 @lru_cache
 def plan_like(like: str, name: str, heads: tuple[int, ...]) -> CellPlan:
-    """The plan that ``base-grid`` makes for a cell, with some of its head counts alone."""
+    """The plan that ``base-grid`` makes for a cell, with only some of its head counts."""
     study = base_grid()
     plan = plan_cell(cell_named(study, like), study.search)
     return replace(plan, cell=name, axes={h: plan.axes[h] for h in heads})
@@ -52,16 +52,17 @@ class MadeUpCell:
     """A cell with known truth.
 
     Attributes:
-        name: what the tables call it; it draws the seeds too.
+        name: what the tables call it; it also determines what is drawn.
         like: the cell of the base grid whose axes, first guess and step limit it has.
         thresholds: d_k at which the mean of each head count is 0.99, a real number.
         slope: how fast the logit of the mean rises with ln d_k.
         spread: standard deviation of ln(1 - F1) over seeds, far above the threshold.
-        across, along: shares of that variance that a seed has everywhere, since it has one graph,
-            and at every d_k of a head count, the former included.
+        across, along: shares of that variance (the square of ``spread``) that a seed has in common
+            everywhere, since it has one graph; and at every d_k of a head count, the former
+            included.
         means: mean scores that depart from the slope, by (h, d_k).
-        moves: how far apart the thresholds of two repeats may be, in steps of d_k: whether a
-            threshold lies just below a whole number or just above decides what is hard about it.
+        moves: how far apart the thresholds of two repeats may be, in steps of d_k: what is hard
+            about a threshold depends on whether it lies just below a whole number or just above.
     """
 
     name: str
@@ -76,7 +77,7 @@ class MadeUpCell:
 
     @property
     def plan(self) -> CellPlan:
-        """How ``base-grid`` searches it, with these head counts alone."""
+        """How ``base-grid`` searches it, with only the cell's head counts."""
         return plan_like(self.like, self.name, tuple(self.thresholds))
 
     @cached_property
@@ -101,7 +102,7 @@ class MadeUpCell:
 
     @cached_property
     def true_means(self) -> dict[int, NDArray[np.float64]]:
-        """Mean F1 over all seeds there could be, by head count and d_k."""
+        """Mean F1 over all possible seeds, by head count and d_k."""
         means = {}
         for h, loss in self.losses.items():
             deviation = np.maximum(self.spreads(h), 1e-12)
@@ -112,7 +113,7 @@ class MadeUpCell:
 
     @cached_property
     def true_thresholds(self) -> dict[int, int]:
-        """Smallest d_k whose true mean is at least the target, of each head count that has one."""
+        """Smallest d_k whose true mean is at least the target, by head count, if there is one."""
         passing = {h: np.flatnonzero(m >= self.test.target) for h, m in self.true_means.items()}
         return {h: int(at[0]) + 1 for h, at in passing.items() if len(at)}
 
@@ -123,7 +124,7 @@ class MadeUpCell:
 
     @property
     def true_heads(self) -> frozenset[int]:
-        """The head counts that attain it: h*."""
+        """The head counts that attain D_K*: h*."""
         return frozenset(h for h, d in self.true_thresholds.items() if h * d == self.true_D_K)
 
     def repeat(self, number: int) -> tuple[MadeUpCell, Draw]:
@@ -137,7 +138,7 @@ class MadeUpCell:
         return cell, cell.draw(chance)
 
     def draw(self, chance: np.random.Generator) -> Draw:
-        """Runs of so many seeds everywhere."""
+        """Draw the runs of ``SEEDS`` seeds at every head count and width."""
         everywhere = math.sqrt(self.across) * chance.standard_normal(SEEDS)
         scores = {}
         for h, loss in self.losses.items():
@@ -151,7 +152,7 @@ class MadeUpCell:
 
 
 class Draw:
-    """The runs of so many seeds at every head count and width of a cell.
+    """The runs of ``SEEDS`` seeds at every head count and width of a cell.
 
     Args:
         scores: by head count, then d_k and seed.

@@ -1,7 +1,7 @@
 """Bisection by single seeds, whose answers may be wrong: beliefs about where the threshold lies.
 
 A belief is a probability for each place of a threshold on an axis of n values: place i means that
-the first i values fail and those after them pass, so that n means none passes.
+the first i values fail and those after them pass, so place n means that none passes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ask = Callable[[int], bool]
-"""Does one more seed at the value of this place reach the target?"""
+"""Whether one more seed, at the value of a place, reaches the target."""
 
 QUERIES = 40
 """Most seeds that a head count is given."""
 SURE = 0.95
-"""Belief in one place at which nothing more is asked."""
+"""Belief in a single place at which asking stops."""
 RIGHT = 0.75
-"""How often an answer is taken to be right, wherever it is asked."""
+"""Probability with which an answer is taken to be right, at whatever value."""
 SLOPES = (3.0, 8.0, 20.0, 60.0)
-"""Of the logistic curves that the share of passing seeds may follow in ln d_k."""
+"""Slopes of the logistic curves in ln d_k that the share of passing seeds may follow."""
 LAPSE = 0.02
 """Share of answers that are wrong however far from the threshold."""
 

@@ -18,12 +18,12 @@ Axes = Mapping[int, Sequence[int]]
 
 
 def largest_cost(axes: Axes) -> int:
-    """The cost of the dearest probe."""
+    """The cost of the most expensive probe."""
     return max(arm * axis[-1] for arm, axis in axes.items())
 
 
 def probe_space(axes: Axes) -> dict[str, BaseDistribution]:
-    """An arm, and a cost within which its largest value is tried."""
+    """What a trial chooses: an arm, and a cost, within which the arm's largest value is tried."""
     cost = IntDistribution(1, largest_cost(axes), log=True)
     return {"arm": CategoricalDistribution(list(axes)), "cost": cost}
 
@@ -33,8 +33,8 @@ def try_probe(
 ) -> tuple[float, ProbeKey | None]:
     """The objective of a trial, to be minimised, and its probe if that passes.
 
-    It is the cost of a probe that passes, and beyond every cost, by how far its mean falls short,
-    of one that fails. A probe gets the seeds that its verdict takes; one tried before is free.
+    If the probe passes, the objective is its cost; if it fails, the largest cost and more, by how
+    far its mean falls short. A probe gets the seeds that its verdict takes; a repeated one is free.
     """
     arm, largest = params["arm"], largest_cost(axes)
     value = Bracket(axes[arm]).at_most(params["cost"] / arm)

@@ -1,4 +1,4 @@
-"""The rules of search that ``search_statistics.py`` compares: what each makes of a cell's runs.
+"""The rules of search that ``search_statistics.py`` compares: what each finds from a cell's runs.
 
 A new rule of the package's own search is a line in ``OF_THE_CORE``.
 """
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 Rule = Callable[[MadeUpCell, CountedRuns, int], Outcome]
-"""Of a cell, its runs and the number of the repeat, for what the rule draws itself."""
+"""Takes a cell, its runs and the number of the repeat, which seeds what the rule itself draws."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CoreRule:
 
 
 def exhaustive_grid(seeds: int, cell: MadeUpCell, runs: CountedRuns, repeat: int) -> Outcome:
-    """So many seeds at every d_k of every head count, and App. A.2's interval of each of these."""
+    """So many seeds at every d_k of every head count, with App. A.2's interval of each of these."""
     axes, test = cell.plan.axes, replace(cell.test, seeds=seeds)
     results = exhaustive(axes, test, runs)
     for h, result in results.items():
@@ -71,7 +71,7 @@ def exhaustive_grid(seeds: int, cell: MadeUpCell, runs: CountedRuns, repeat: int
 
 
 def bisection(complete: bool, cell: MadeUpCell, runs: CountedRuns, repeat: int) -> Outcome:
-    """Halve the axis of every head count, with every seed of a probe or as its verdict takes."""
+    """Halve the axis of every head count, with all seeds of a probe or those its verdict takes."""
 
     def passes(h: int, d_k: int) -> bool:
         key = ProbeKey(h, d_k)
@@ -104,7 +104,7 @@ def tree_of_parzen(cell: MadeUpCell, runs: CountedRuns, repeat: int) -> Outcome:
 
 
 def _least(places: Mapping[int, int], cell: MadeUpCell) -> Outcome:
-    """The least D_K of thresholds that are places on the axes; beyond the last is none."""
+    """The least D_K of thresholds given as places on the axes; beyond the last place is none."""
     axes = cell.plan.axes
     keys = [ProbeKey(h, axes[h][at]) for h, at in places.items() if at < len(axes[h])]
     return Outcome(min(keys, key=lambda key: (key.arm * key.value, key.arm), default=None))

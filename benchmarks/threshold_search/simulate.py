@@ -1,6 +1,6 @@
-"""A search on any number of workers, without running anything: who works when, and for what.
+"""Simulates a search on any number of workers: which of them works when, and on what.
 
-Events are the ends of jobs, kept in a heap; time is their sum of run times, nobody sleeps.
+Events are the ends of jobs, kept in a heap; time is made of the runs' times, without any waiting.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class Simulated:
     useful: float
 
     def utilisation(self, until: float = 0.9) -> float:
-        """Share of the workers' time that they worked, needed or ahead of need.
+        """Share of the workers' time in which they worked, whether needed or ahead of need.
 
         Args:
-            until: share of the makespan that is looked at; at its end work runs out.
+            until: share of the makespan that counts; towards its end, work runs out.
         """
         horizon = until * self.makespan
         worked = math.fsum(max(0.0, min(job.end, horizon) - job.start) for job in self.jobs)
@@ -81,11 +81,11 @@ def simulate(
     """Run a search to its end on simulated workers.
 
     Args:
-        portfolio: a search that nobody else works on.
-        seconds_per_start: what it takes the driver to start a job; it starts one at a time.
+        portfolio: a search that nothing else works on.
+        seconds_per_start: time the driver takes to start a job; it starts one at a time.
 
     Raises:
-        RuntimeError: the search waits although nobody works.
+        RuntimeError: the search waits although no worker is busy.
     """
     portfolio.slots = workers
     jobs: list[Job] = []
@@ -133,13 +133,13 @@ def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, ProbeKey, int]]:
 
 
 def probes_per_arm(portfolio: Portfolio, found: bool = False) -> tuple[float, float]:
-    """Probes of each (cell, arm) that was probed, on average, and ceil(log2 n) + 2 likewise.
+    """The mean number of probes per (cell, arm) that was probed, and the mean of ceil(log2 n) + 2.
 
-    Of n values, bisection takes ceil(log2 n) probes; two more are a first pass and the fail
-    below it. Arms that were ruled out without a probe would lower both.
+    For n values, bisection takes ceil(log2 n) probes; two more are a first pass and the fail below
+    it. Arms ruled out without a probe are left out, as they would lower both means.
 
     Args:
-        found: count arms with a threshold alone; one that is pruned may take a single probe.
+        found: count only arms with a threshold; one that is pruned may take a single probe.
     """
     counts, bounds = [], []
     for cell, plan in portfolio.plans.items():

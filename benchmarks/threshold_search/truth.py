@@ -14,17 +14,18 @@ from threshold_search.search_rules import Outcome
 
 @dataclass(frozen=True)
 class Judged:
-    """One repeat of a rule on a cell, held against the truth.
+    """One repeat of a rule on a cell, compared with the truth.
 
     Attributes:
-        error: 100 ln(D_K found / D_K*); None if the rule found none, as are those that follow.
+        error: 100 ln(D_K found / D_K*); None if the rule found no D_K, as are all others to
+            ``heads``.
         below_target: the winner's true mean is below the target.
         above_truth: the D_K found is above D_K*.
-        within_step: it is no more than one step of the winner's d_k away.
+        within_step: the D_K found is no more than one step of the winner's d_k from D_K*.
         is_best: the winner's head count is one of the true ones.
-        covers: the interval holds D_K*; None where the rule has none.
-        covers_heads: the set of head counts holds every true one; None where there is none.
-        heads: how many the set has.
+        covers: the interval holds D_K*; None if the rule gives none.
+        covers_heads: the set of head counts holds every true one; None if the rule gives none.
+        heads: how many head counts that set has.
         trainings, steps: what the rule spent.
     """
 
@@ -41,7 +42,7 @@ class Judged:
 
 
 def judge(cell: MadeUpCell, outcome: Outcome, trainings: int, steps: int) -> Judged:
-    """What a rule found on a cell, against the truth."""
+    """Compare what a rule found on a cell with the truth."""
     if outcome.winner is None:
         return Judged(trainings, steps)
     (h, d_k), truth, heads = outcome.winner, cell.true_D_K, outcome.heads
@@ -67,7 +68,7 @@ def judge(cell: MadeUpCell, outcome: Outcome, trainings: int, steps: int) -> Jud
 def summary(repeats: Sequence[Judged]) -> dict[str, Any]:
     """Means over the repeats, ``rmse`` and ``found``; each with its Monte Carlo error as ``…_se``.
 
-    Those of D_K are over the repeats that found one. null where there is nothing to take a mean of.
+    Those of D_K are over the repeats that found one. None where there is nothing to average.
     """
     errors = [one.error for one in repeats if one.error is not None]
     squares = _mean([error**2 for error in errors])
@@ -87,7 +88,7 @@ def summary(repeats: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, float | None]:
-    """Mean and its standard error, of those values that there are."""
+    """Mean and its standard error, of the values that are not None."""
     known = [float(value) for value in values if value is not None]
     if not known:
         return None, None
