@@ -1,1 +1,1 @@
-"""The same trainings by others: in JAX, and by torch.compile."""
+"""The same training by other means: in JAX, and by torch.compile."""

@@ -29,7 +29,7 @@ class CompiledBlocks:
         self.state = theta + tuple(torch.zeros_like(part) for part in theta * 2)
         self.steps = 0
         step = _step_of(runs[0])
-        step.__code__ = step.__code__.replace()  # torch compiles eight programs of a code, no more
+        step.__code__ = step.__code__.replace()  # torch compiles a code object at most eight times
         self._step = torch.compile(step, dynamic=False)
 
     def advance(self, steps: int) -> None:

@@ -1,6 +1,6 @@
 """The training of a layer of edges by torch.compile: a step of all lanes, gradient and AdamW.
 
-What somebody who would rather not write gradients out would write: the loss as in the paper,
+What somebody would write who prefers not to write out gradients: the loss as in the paper,
 differentiated and compiled by PyTorch, which needs a C++ compiler for that.
 """
 
@@ -35,7 +35,7 @@ class CompiledLanes:
         self.state = (*theta, *(torch.zeros_like(part) for part in theta * 2))
         self.steps = 0
         step = _step_of(runs[0])
-        step.__code__ = step.__code__.replace()  # torch compiles eight programs of a code, no more
+        step.__code__ = step.__code__.replace()  # torch compiles a code object at most eight times
         self._step = torch.compile(step, dynamic=False)
 
     def advance(self, steps: int) -> None:

@@ -1,7 +1,7 @@
 """Model facts in JAX: vmap over lanes, scan over steps, one compiled program.
 
 What somebody who knows JAX would write: the layer over the two tokens of every pair, or with
-``factored`` the same logits from their factors as ours are, and the gradient by autodiff.
+``factored`` the same logits from their factors, as in our engine; the gradient by autodiff.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JaxFacts(Blocks):
         self._train = _compiled(runs[0], factored_logits if factored else token_logits)
 
     def batches(self, first):
-        """The same in every block."""
+        """What a block trains on: the triples, the same in every block."""
         return (self.triples,)
 
     def weights(self, lane: int) -> np.ndarray:
@@ -58,7 +58,7 @@ def token_logits(theta, keys, queries, h):
 
 
 def factored_logits(theta, keys, queries, h):
-    """The same logits from their factors, of all pairs first."""
+    """The same logits, computed from their factors for all pairs first."""
 
     def heads(X, W):
         return jnp.moveaxis((X @ W).reshape(len(X), h, -1), 1, 0)
