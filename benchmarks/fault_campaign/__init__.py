@@ -1,1 +1,1 @@
-"""What ``faults.py`` is made of: the study, who kills, what was killed, what a store then holds."""
+"""The parts of ``faults.py``: the study, what kills, what was killed, what a store then holds."""

@@ -1,4 +1,4 @@
-"""One study through faults: what is done to it, and what must hold all the same."""
+"""Puts one study through faults: what is done to it, and what must hold in spite of that."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ STUDY: dict[str, Any] = {
 }
 WORKERS = 2
 LOOK_AFTER = 60.0
-"""Seconds after which nothing of ours may be left."""
+"""Seconds after which none of the campaign's processes may be left."""
 RPC_FAULTS = json.dumps(
     {"*": {"num_failures": -1, "req_failure_prob": 1, "resp_failure_prob": 1,
            "in_flight_failure_prob": 1}}
 )  # fmt: skip
-"""Of each hundred calls between Ray's processes, three fail: one in each way."""
+"""Out of a hundred calls between Ray's processes, three fail: one in each way."""
 INJECTED = "Inject RPC"
-"""What Ray logs of such a call."""
+"""What Ray logs about such a call."""
 SPARE_MEMORY = 1500
-"""MiB beyond what is in use when a driver starts, after which Ray's memory monitor kills."""
+"""MiB above what is in use when a driver starts, beyond which Ray's memory monitor kills."""
 CLUSTERS = 3
 """Clusters whose nodes are killed: each takes a third of the kills."""
 KILLS_EVERY = 0.3
@@ -60,13 +60,13 @@ NO_PROGRESS = 25
 
 
 class Campaign:
-    """One study through faults, in a folder of its own.
+    """Puts one study through faults, in a folder of its own.
 
     Attributes:
         faults: what was done.
         wrong: what was not as it should be, in words.
-        drivers: how many were started.
-        rpc_faults: how many failed calls each log of Ray's tells.
+        drivers: how many drivers were started.
+        rpc_faults: how many failed calls each of Ray's logs reports.
         lost, twice, backwards, torn: as in ``Ledger``, over all stores.
     """
 
@@ -92,7 +92,7 @@ class Campaign:
         self.first_row = 0.0
 
     def undisturbed(self) -> None:
-        """Run the study once: what it finds, and how long the first row takes."""
+        """Run the study once, to learn what it finds and how long the first row takes."""
         ledger = Ledger(self.home / "undisturbed")
         driver = self._driver(ledger)
         driver.wait_until(lambda: ledger.stored() > 0)
@@ -103,7 +103,7 @@ class Campaign:
         self.say(f"undisturbed: first row after {self.first_row:.1f} s, {ledger.look()} rows")
 
     def drivers_killed(self, times: int) -> None:
-        """Kill drivers until so many have died, each study until it is done."""
+        """Kill drivers until so many have died, in studies that are each run until done."""
         target = self.faults.count("driver") + times
 
         def disturb(driver: Driver, ledger: Ledger, failing: bool) -> None:
@@ -129,7 +129,7 @@ class Campaign:
     def nodes_killed(self, times: int) -> None:
         """Kill raylets and nodes of clusters in turn until so many have died; others join.
 
-        There are three clusters; between the processes of the last, calls fail.
+        There are three clusters; in the last, calls between processes fail.
         """
         first = self.faults.count("raylet", "node")
         before = set(self.temporary.glob("ray/session_2*"))
@@ -165,7 +165,7 @@ class Campaign:
             self.faults.note(what, "SIGKILL", failing, pid=pid)
 
     def disk_full(self) -> None:
-        """Fill the disk of a store while a driver writes it; give room again; take it up."""
+        """Fill the disk of a store while a driver writes it; then make room, and resume."""
         with small_disk(self.home / "disk") as disk:
             if disk is None:
                 self.say("full disk: left out, since mounting one needs root")
@@ -185,7 +185,7 @@ class Campaign:
             self._through(disturb, store=disk / "store")
 
     def table(self) -> list[dict[str, Any]]:
-        """What was counted, what it should be, and whether it is."""
+        """What was counted, what the count is, and what it should be."""
         time.sleep(LOOK_AFTER)
         processes = ours.processes(self.home)
         counted = {
@@ -211,10 +211,10 @@ class Campaign:
         """Run the study from an empty store until it is done, however often that takes.
 
         Args:
-            disturb: harms a driver that runs; told whether Ray's calls fail.
-            environment: what the driver has in its environment.
+            disturb: harms a driver that runs; is told whether Ray's calls fail.
+            environment: gives what the driver has in addition in its environment.
             failing: whether Ray's calls fail; every third time if not given.
-            tear: tear a part now and then.
+            tear: whether to tear a part now and then.
         """
         self.studies += 1
         ledger = Ledger(store or self.home / f"store-{self.studies}")
@@ -243,7 +243,7 @@ class Campaign:
                 break
             if status not in (0, EXIT_FAILED_RUNS, EXIT_INTERRUPTED, -signal.SIGKILL):
                 self.say(f"a driver ended with status {status}: {self._tail()}")
-            may_tear = tear and status != 0  # a store that is done is compared as it is
+            may_tear = tear and status != 0  # a finished store is compared as it is
             if may_tear and self.draw.random() < 0.1 and (parts := ledger.parts()):
                 part = self.draw.choice(parts)
                 ledger.tear(part, self.draw.randrange(part.stat().st_size))
@@ -273,7 +273,7 @@ class Campaign:
     def _moment(self, driver: Driver, ledger: Ledger) -> bool:
         """Wait for a random moment of a driver's life; False if it ends before.
 
-        Half of them come before the first row, the rest after some rows more.
+        Half of the moments come before or near the first row, the rest after some further rows.
         """
         if self.draw.random() < 0.5:
             end = driver.started + self.draw.uniform(0, 1.2 * self.first_row)
@@ -309,7 +309,7 @@ class Campaign:
         return environment
 
     def _is_third(self, what: str) -> bool:
-        """Whether it is the turn of Ray's calls to fail."""
+        """Whether Ray's calls should fail this time, as they do every third time."""
         self._turns[what] += 1
         return self._turns[what] % 3 == 0
 

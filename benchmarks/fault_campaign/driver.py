@@ -1,4 +1,4 @@
-"""One ``rgr run`` of a campaign: started, watched, killed, and what it left said."""
+"""One ``rgr run`` of a campaign: starts it, watches it, kills it, and gives its exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RGR = (sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()")
 HANGS_AFTER = 300.0
 """Seconds after which a driver that has not ended counts as hung."""
 ENDS_WITHIN = 90.0
-"""Seconds that one has to end after an interrupt."""
+"""Seconds that a driver has to end after a signal."""
 
 
 class Hung(RuntimeError):
@@ -27,8 +27,8 @@ class Driver:
 
     Args:
         arguments: what follows ``rgr``.
-        log: where both its outputs are added to.
-        environment: what it has in its environment beside the campaign's own.
+        log: the file to which both its outputs are appended.
+        environment: what it has in its environment in addition to the campaign's own.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Driver:
         """Whether it has not ended.
 
         Raises:
-            Hung: it has not ended for too long; it is killed.
+            Hung: it ran for too long, and was killed.
         """
         if self.process.poll() is not None:
             return False
@@ -71,7 +71,7 @@ class Driver:
         """End it by a signal; returns its exit status once it has ended.
 
         Raises:
-            Hung: it has not ended in spite of an interrupt; it is killed.
+            Hung: it did not end in time after the signal, and was killed.
         """
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
@@ -88,12 +88,12 @@ class Driver:
         """Its exit status, once it has ended.
 
         Raises:
-            Hung: it does not end.
+            Hung: it ran for too long, and was killed.
         """
         self.wait_until(lambda: False)
         return int(self.process.returncode)
 
 
 def _hear_interrupts() -> None:
-    """Undo what a shell does to a command in the background."""
+    """Hear interrupts again: a shell makes commands in the background ignore them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

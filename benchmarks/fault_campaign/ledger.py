@@ -1,6 +1,6 @@
 """What a store must still hold: every row that was ever seen in it, and none trained again.
 
-It reads the parts with pandas alone, not by the code whose faults it looks for.
+It reads the parts with pandas alone, not with the code whose faults it looks for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 Row = tuple[int, str]
-"""When a run ended, in microseconds since 1970, and its score: another training ends later."""
+"""When a run ended, in microseconds since 1970, and its score: a second training ends later."""
 
 
 @dataclass
@@ -20,11 +20,11 @@ class Ledger:
 
     Attributes:
         rows: each run that has been stored, failed tries aside, by its address.
-        lost: runs that were there before and then were not.
-        twice: runs of which there was a second training.
-        again: of each of them the time and score of its rows, first the one known before.
-        backwards: looks at which there were fewer runs than at the last.
-        torn: runs that were in parts that the campaign tore: these may be trained again.
+        lost: runs that were there at one look and missing at a later one.
+        twice: runs that were trained a second time.
+        again: for each of those, the time and score of its rows, the previously known one first.
+        backwards: how many looks found fewer runs than the look before.
+        torn: how many runs were only in parts that the campaign tore; they may be trained again.
     """
 
     store: Path
@@ -41,7 +41,7 @@ class Ledger:
         return len(set().union(*(self._rows(part) for part in self.parts())))
 
     def look(self) -> int:
-        """Compare the store, which nobody writes, with what it held; how many runs it holds now."""
+        """Compare the store, which nothing writes now, with what it held; returns its run count."""
         now: dict[str, set[Row]] = {}
         for part in self.parts():
             for run, row in self._rows(part).items():
@@ -69,7 +69,7 @@ class Ledger:
         self.torn += len(gone)
 
     def parts(self) -> list[Path]:
-        """The files of its rows."""
+        """The files that hold the store's rows."""
         return sorted(self.store.glob("runs/part-*.parquet"))
 
     def _rows(self, part: Path) -> dict[str, Row]:

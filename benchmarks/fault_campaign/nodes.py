@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 TRIES = 9
-"""Times to start a node before that counts as an error."""
+"""Failed attempts to start a node before a failure counts as an error."""
 
 
 class Nodes:
@@ -19,14 +19,14 @@ class Nodes:
 
     Args:
         workers: how many nodes beside the head.
-        settings: what the nodes have in their environment beside the campaign's own.
+        settings: what the nodes have in their environment in addition to the campaign's own.
     """
 
     def __init__(self, workers: int, settings: dict[str, str]) -> None:
         from ray.cluster_utils import Cluster
 
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        logging.getLogger("ray").setLevel(logging.CRITICAL)  # it tells of each node that ends
+        logging.getLogger("ray").setLevel(logging.CRITICAL)  # it reports each node that ends
         self.workers, self.settings = workers, settings
         self.cluster: Any = Cluster(
             initialize_head=True, head_node_args={"num_cpus": 0, **self._options()}
@@ -39,7 +39,7 @@ class Nodes:
         return str(self.cluster.address)
 
     def replace_one(self, draw: random.Random, whole: bool) -> int:
-        """Kill a node, or its raylet alone; returns the number of that process.
+        """Kill a node, or its raylet alone; returns the raylet's process number.
 
         Another node joins while the study goes on, which takes seconds.
         """
@@ -53,12 +53,12 @@ class Nodes:
         return raylet
 
     def end(self) -> None:
-        """Kill what is left of it."""
-        with suppress(Exception):  # Ray complains of nodes that were killed
+        """Kill what remains of the cluster."""
+        with suppress(Exception):  # Ray complains about nodes that were killed
             self.cluster.shutdown()
 
     def _added(self) -> Any:
-        """A node that has joined; where calls fail, it may take several tries."""
+        """Add a node; this may take several tries if calls between Ray's processes fail."""
         for _ in range(TRIES):
             try:
                 return self._tried()

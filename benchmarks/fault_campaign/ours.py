@@ -1,4 +1,4 @@
-"""The processes of a campaign, told apart from everybody else's."""
+"""Tells the processes of a campaign apart from all others."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ class Record:
 
         Args:
             what: what was killed or harmed: driver, worker, raylet, node, disk, part.
-            how: by which signal, or otherwise.
+            how: by which signal, or in what other way.
             rpc_faults: whether Ray's calls were failing too.
         """
         line = {"what": what, "how": how, "rpc_faults": rpc_faults, "at": time.time(), **more}
         append(self.path, line)
 
     def faults(self) -> list[dict[str, Any]]:
-        """All of them, in order."""
+        """All faults, in order."""
         if not self.path.exists():
             return []
         return [json.loads(line) for line in self.path.read_text().splitlines()]
@@ -38,7 +38,7 @@ class Record:
         return sum(fault["what"] in what for fault in self.faults())
 
     def table(self) -> list[dict[str, Any]]:
-        """How many of each kind, and how many of those while Ray's calls were failing."""
+        """How many faults of each kind there were, and how many while Ray's calls were failing."""
         kinds = [(fault["what"], fault["how"]) for fault in self.faults()]
         failing = Counter(
             (fault["what"], fault["how"]) for fault in self.faults() if fault["rpc_faults"]

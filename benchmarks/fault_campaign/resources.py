@@ -1,4 +1,4 @@
-"""What a driver runs out of: memory, and a disk that is full."""
+"""What a driver may run out of: memory, and room on its disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def memory_in_use(more: int) -> float:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """A file system of 4 MiB; None where it cannot be mounted."""
+    """A file system of 4 MiB; None if it cannot be mounted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
@@ -31,7 +31,7 @@ def small_disk(folder: Path) -> Iterator[Path | None]:
 
 
 def write_until_full(path: Path) -> None:
-    """Make a file that leaves no room beside it."""
+    """Write a file that leaves no room on its disk."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(b"\0" * 4096):
             pass

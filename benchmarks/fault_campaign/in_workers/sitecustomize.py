@@ -1,9 +1,9 @@
-"""Python loads this as it starts where its folder is on the path: Ray's workers then die.
+"""Makes Ray's workers die: Python loads this as it starts if its folder is on the path.
 
-Each worker lives for an exponentially distributed time after it has loaded what trains, then ends
-in one of the ways named in ``RGR_DEATHS``: exit, segfault, kill, memory. It says so first, in the
-file ``RGR_DEATHS_TO``, and lives on if that tells of ``RGR_DEATHS_MOST`` deaths already. The
-``memory`` that it takes is more than Ray's memory monitor lets it have.
+Each worker lives for an exponentially distributed time after it has loaded the code that trains,
+then ends in one of the ways named in ``RGR_DEATHS``: exit, segfault, kill, memory. It first records
+that in the file ``RGR_DEATHS_TO``, but lives on if that already lists ``RGR_DEATHS_MOST`` deaths.
+For ``memory`` it takes more than Ray's memory monitor allows.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def die() -> None:
-    """Wait, say how, and end."""
+    """Wait, record how this process will end, and end it."""
     import ctypes
     import json
     import random
