@@ -1,14 +1,14 @@
-"""What the project aims at in speed, measured in one run, in one table: what ``make bench`` prints.
+"""The project's aims in speed, measured in one run and printed as one table by ``make bench``.
 
     python benchmarks/aims.py [STUDY …] [--keep FOLDER] [--format table|json|csv]
 
 It runs the benchmarks that measure the aims, each in a process of its own, one after another:
 ``throughput.py --threads 2``, ``step_parts.py``, ``facts_throughput.py``, ``scale.py`` with 5,000
-probes, and ``whole_studies.py``, of all its studies or of those named. What each of them printed is
-kept as JSON in the folder. Of a rate, ``measured`` has every shape's median over rounds that
-alternate with JAX's, and ``spread`` the largest share by which the rate of ``fused`` varied: a
-ratio that is nearer to its aim than that decides little. A study and the driver are timed once.
-``reached`` counts the shapes that reach the aim, as they are measured.
+probes, and ``whole_studies.py`` with all its studies or those named. The folder keeps what each of
+them printed, as JSON. For a rate, ``measured`` has every shape's median over rounds that alternate
+with JAX's, and ``spread`` is the largest share by which the rate of ``fused`` varied: a ratio that
+is closer to its aim than that decides little. Each study and the driver are timed once.
+``reached`` counts the shapes whose measured value reaches the aim.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ PARTS: dict[str, list[str]] = {
     "scale": ["--probes", "5000"],
     "whole_studies": [],
 }
-"""The benchmarks with their options, in their order."""
+"""The benchmarks with their options, in the order in which they run."""
 TIMES_JAX = {"softmax": 3.0, "value": 3.0, "transformer": 3.0, "max": None, "facts": None}
-"""How many times as fast as JAX a model is to train on one core; None where nothing is aimed at."""
+"""How many times as fast as JAX each model should train on one core; None if there is no aim."""
 TRANSFORMER_SHARE, SMALLEST_SHARE = 0.5, 0.45
-"""Share of a core's peak, of the transformer and of ``max`` at the smallest shape."""
+"""Least share of a core's peak, for the transformer and for ``max`` at the smallest shape."""
 SMALLEST = (64, 16, 4, 20)
 """m, d_model, h and D_K of that shape."""
 MINUTES = {"gpt2-small": 6.0, "base-grid": 100 / 60, "budget": 20.0, "diagonal": 60.0}
-"""Most minutes of a study on two cores."""
+"""Most minutes that a study should take on two cores."""
 UTILISED = {"quickstart": 0.85, "base-grid": 0.95}
-"""Share of their time in which a study's workers train."""
+"""Least share of their time that a study's workers should train."""
 PROBES_PER_SECOND = 100.0
 
 Row = dict[str, Any]
 
 
 def aim_rows(results: dict[str, Any]) -> Iterator[Row]:
-    """The aims, beside what was measured.
+    """A row for each aim, with what was measured.
 
     Args:
         results: what each benchmark printed as JSON, by its name.
@@ -90,7 +90,7 @@ def aim_rows(results: dict[str, Any]) -> Iterator[Row]:
 
 
 def compared(what: str, rows: list[Row], column: str, least: float | None) -> Row:
-    """The row of a rate, in the order of its shapes; where a peer is missing, without its ratio."""
+    """The row of a rate: its values in the order of the shapes, except any without a peer."""
     values = [row[column] for row in rows if row[column] is not None]
     row: Row = {
         "what": what,
@@ -110,7 +110,7 @@ def once(what: str, value: float, aim: str, reached: bool) -> Row:
 
 
 def machine() -> dict[str, Any]:
-    """What ran it."""
+    """The machine that ran the benchmarks."""
     told = Path("/proc/cpuinfo")
     words = told.read_text() if told.exists() else ""
     name = re.search(r"^model name\s*: (.*)$", words, re.MULTILINE)

@@ -3,9 +3,9 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/construction_cost.py [--largest-m 16384] [--repeats 5]
 
 A row is one algorithm at one size, at the width that its proof takes, d_k = 40 ln m; graph and
-embedding are there before the clock starts. ``seconds`` are of processor time, the least of the
-repeats, since other programs only ever add to them, and so would idle threads of the products.
-``power_m`` and ``power_d_model`` are fitted over an algorithm's rows by least squares, of
+embedding are made before the clock starts. ``seconds`` is processor time, the least of the repeats,
+since other programs can only add to it; idle threads of the matrix products would add too.
+``power_m`` and ``power_d_model`` are fitted to an algorithm's rows by least squares:
 ln(seconds / ln m) = c + power_m ln m + power_d_model ln d_model, with 95 % t-intervals.
 """
 
@@ -50,7 +50,7 @@ def measured(algorithm: Literal["1", "5"], problem: Problem, repeats: int) -> Ro
 
 
 def powers(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """The powers of m and d_model by which seconds / ln m grow: each with its 95 % interval."""
+    """The powers of m and d_model with which seconds / ln m grows, each with its 95 % interval."""
     m, d_model, seconds = (
         np.array([row[name] for row in rows], dtype=np.float64)
         for name in ("m", "d_model", "seconds")

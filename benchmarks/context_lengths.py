@@ -1,12 +1,12 @@
-"""How long contexts must be for Algorithm 2, beside what Theorem 8.1 takes: l >= C max(h, ln m).
+"""How long contexts must be for Algorithm 2; Theorem 8.1 assumes l >= C max(h, ln m).
 
     python benchmarks/context_lengths.py [--draws 3] [--format table|json|csv]
 
-A row is what ``rgr construct --algorithm 2 --length`` prints: the shares of sources with, and
-without, their target in the context whose every pair is right. On average each head of other
-sources gives an item 1/l, so that ``background``, (h - 1)/l, must stay below tau = 1/2.
-``other_logit`` is the standard deviation of their logits over items, which the proof takes for
-bounded.
+A row is what ``rgr construct --algorithm 2 --length`` prints: the share of sources with all their
+pairs right, among those with and those without their target in the context. Each head that serves
+other sources gives an item 1/l on average, so ``background``, (h - 1)/l, must stay below
+tau = 1/2. ``other_logit`` is the standard deviation of such heads' logits over items, which the
+proof assumes to be bounded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Does the machine give every core just now? A small loop of arithmetic on each says so.
+"""Tells whether the machine gives us every core right now, by a small loop of arithmetic on each.
 
-On a shared machine two cores are at times worth one. No program gets more out of them then, so
-what is asked of several cores is measured while this loop, which shares nothing, gets them all.
+On a shared machine two cores are at times worth one, and then no program gets more out of them. So
+speed on several cores is measured only while this loop, whose threads share nothing, gets them all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 WHOLE = 0.97
-"""Where all cores are there, each reaches this share of one core's pace."""
+"""Share of a lone core's pace that every core reaches if all of them are available."""
 
 
 def pin(threads: int) -> None:
@@ -51,7 +51,7 @@ class Cores:
         self.turns = round(self.turns * seconds / min(self._timed(1) for _ in range(5)))
 
     def are_whole(self) -> bool:
-        """Whether all threads have, at this moment, the pace of one alone."""
+        """Whether all threads, running together at this moment, keep the pace of one alone."""
         pin(self.threads)
         return self._timed(1) >= WHOLE * self._timed(self.threads)
 

@@ -3,10 +3,10 @@
     python benchmarks/facts_throughput.py [--format table|json|csv]
 
 A step is one full batch of one lane. ``jax`` is the layer over two tokens in JAX, with vmap, scan
-and jit; ``jax factored`` has the logits from their factors, as ``fused`` does. Rates and ratios are
-medians as in throughput.py. ``share_of_peak`` is of the operations that a step needs by the
-factors, whoever takes it, so that of ``reference`` and ``jax``, which do more, is their share of
-useful work.
+and jit; ``jax factored`` computes the logits from their factors, as ``fused`` does. Rates and
+ratios are medians as in throughput.py. ``share_of_peak`` counts, for every engine, the operations
+that a step needs with the factors; for ``reference`` and ``jax``, which do more, it is thus the
+share of useful work.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def make_jax(runs: Sequence[Run], factored: bool) -> Program:
 
 
 def contestants() -> list[Contestant]:
-    """Who takes part."""
+    """The engines that take part."""
     present = [
         Contestant("reference", 1, 1, ReferenceLoop),
         Contestant("fused", LANES, 1, FusedLanes),
@@ -73,9 +73,9 @@ def flops_per_step(
 ) -> int:
     """Floating-point operations that a step needs, a multiply-add as two, an exponential as one.
 
-    Forward, and twice that backward: keys and values of all tokens, queries, W_O U, V of all
-    tokens, X_Q U, scores. For each triple and value 11 of each head and 6 of the softmax, and some
-    12 of AdamW on each weight.
+    Forward, and twice that backward: keys and values of all tokens, queries, W_O U, that applied to
+    the values of all tokens, X_Q U, scores. For each triple and value, 11 per head and 6 for the
+    softmax. Some 12 of AdamW per weight.
     """
     tokens = keys + queries
     products = tokens * d_model * h * (d_qk + d_vo) + queries * d_model * h * d_qk

@@ -1,18 +1,18 @@
-"""A small study through killed drivers, workers, raylets and nodes, a full disk and torn files.
+"""Puts a small study through killed drivers, workers and nodes, a full disk and torn files.
 
     python benchmarks/faults.py [--drivers 120] [--others 60] [--seed 0] [--format table|json|csv]
 
 The study is run once undisturbed. Then it is run again and again from an empty store, killed at
-random moments and taken up again until it is done. Drivers are interrupted or killed with kill -9.
-Workers exit, crash, are killed or run out of memory after lifetimes with an exponential
-distribution. Raylets and whole nodes of a cluster are killed, and others join. For a third of
-all that, calls between Ray's processes fail too: their requests, their responses, or in flight. A
-driver's disk is filled up, and parts of a store are torn. After each driver's end the rows of
-the store are compared with those that it held before.
+random moments and resumed until it is done. Drivers are interrupted or killed with kill -9.
+Workers exit, crash, are killed or run out of memory after exponentially distributed lifetimes.
+Raylets and whole nodes of a cluster are killed, and others join. In a third of all this, calls
+between Ray's processes fail too: in their requests, in their responses, or in flight. A driver's
+disk is filled up, and parts of a store are torn. Each time a driver has ended, the rows of the
+store are compared with those that it held before.
 
-The whole of it takes some 25 minutes on two cores. It kills only what it has started, and ends with
-exit status 1 if anything is not as it should be. Linux alone: it finds processes in /proc. The full
-disk is a small one that it mounts, which needs root; it is left out for others.
+The whole takes some 25 minutes on two cores. It kills only what it has started, and exits with
+status 1 if anything is not as it should be. It runs only on Linux, as it finds processes in /proc.
+The full disk is a small one that it mounts, which needs root; without root it is left out.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(
     }
     print_listing({"faults": done, "outcome": counted}, how, facts=facts)
     sys.stdout.flush()
-    # At once: as it ends, Ray would complain of the nodes that were killed.
+    # At once: in a normal exit, Ray would complain about the nodes that were killed.
     os._exit(int(any(row["is"] != row["should_be"] for row in counted)))
 
 

@@ -2,12 +2,12 @@
 
     python benchmarks/given_up.py STUDY [--store results] [--below 0.8] [--seeds 10]
 
-Runs of the study that are stored, of so many seeds, and that converged or came to their own step
-limit are trained again, without the rule and with it. ``wrong`` counts runs that it ended although
-they reach ``below`` by their limit, ``converged`` those that would have converged, ``best_score``
-is the best of those that it ended, had they gone on. ``steps_saved`` and ``seconds_saved`` are
-shares of what all these runs take without it: with it, checks are scored in full until one reaches
-``below``. A run that the rule does not end must be the same to the bit.
+Stored runs of the study, on so many seeds, that converged or reached their own step limit are
+trained again, without the rule and with it. ``wrong`` counts runs that the rule ended although they
+reach ``below`` by their limit, ``converged`` those that would have converged; ``best_score`` is the
+best that an ended run would have reached. ``steps_saved`` and ``seconds_saved`` are shares of what
+all these runs take without the rule; with it, checks cost more: they are scored in full until one
+reaches ``below``. A run that the rule does not end must be the same to the bit.
 """
 
 from __future__ import annotations

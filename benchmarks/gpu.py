@@ -1,11 +1,12 @@
-"""Training steps per second on a GPU against the lanes in flight.
+"""Training steps per second on a GPU, by the number of lanes in flight.
 
     python benchmarks/gpu.py [--models max …] [--lanes 1 --lanes 1000] [--format table|json|csv]
 
 A step is one context of one lane. Engines are *blocks*, a thread block for each lane; *graph*, all
-lanes in one captured program of torch; and JAX where it sees the GPU. Rates are medians over rounds
-in which the engines take turns, contexts drawn and results awaited; ratios are medians of the
-rounds' ratios. The peak is what the GPU reaches just now in a large float32 matrix product.
+lanes in one captured program of torch; and *jax*, if JAX sees the GPU. Rates are medians over
+rounds in which the engines take turns, including drawing contexts and waiting for results; ratios
+are medians of the rounds' ratios. The peak is what the GPU reaches, at the time, in a large float32
+matrix product.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from throughput import LAYER, Program, Shape, flops_per_step, ratio
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 MODELS = ("max", "softmax", "value")
 BLOCK = 100
-"""Steps are counted in blocks of so many: what JAX compiles into one call."""
+"""Steps of a block, the unit in which they are counted: what JAX compiles into one call."""
 
 
 def make_blocks(runs: Sequence[Run]) -> Program:
@@ -54,7 +55,7 @@ def make_jax(runs: Sequence[Run]) -> Program:
 
 
 def engines() -> dict[str, Callable[[Sequence[Run]], Program]]:
-    """Who takes part."""
+    """The engines that take part."""
     found = {"blocks": make_blocks, "graph": make_graph}
     if importlib.util.find_spec("jax"):
         import jax
@@ -65,7 +66,7 @@ def engines() -> dict[str, Callable[[Sequence[Run]], Program]]:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds of some work, to the end of what the GPU has to do."""
+    """Seconds that some work takes, until the GPU has finished its part."""
     started = time.perf_counter()
     work()
     torch.cuda.synchronize()

@@ -1,19 +1,19 @@
-"""How the time and the memory of a run, and the cost of a cell, grow with its sizes: model max.
+"""How the time and memory of a run, and the cost of a cell, grow with their sizes, for model max.
 
     python benchmarks/growth.py [--store results] [--format table|json|csv]
 
 Each shape is trained for a moment in a process of its own. ``step_us`` is the median time of a
-training step, ``check_ms`` that of a score over the validation contexts, ``memory_mib`` the peak
-beyond what a process has that trained a tiny run, and ``estimated_mib`` what ``rgr plan`` expects.
+training step, ``check_ms`` the mean time to score the validation contexts, ``memory_mib`` the peak
+above that of a process that has trained a tiny run, ``estimated_mib`` what ``rgr plan`` expects.
 
-``exponents`` are those of m, d_model, h and D_K in a product of powers that is fitted to the rows
-by least squares of logarithms, each with its 95 % interval, and R² of the fit. D_K is varied beside
-the others: once the width that the paper's law expects of the size, once twice that. What a cell
-costs is fitted to the cells of the usual step limit.
+``exponents`` are those of m, d_model, h and D_K in a product of powers fitted to the rows by least
+squares of logarithms, each with its 95 % interval, and R² of the fit. D_K is varied as well as the
+other sizes: it is the width that the paper's law predicts for them, or twice that. The cost of a
+cell is fitted to the cells with the usual step limit.
 
-``cells`` is what the search of ``base-grid`` takes of each cell, and ``workers`` how long it takes
-on so many. Both are simulated on the runs of a store where it is finished (search_slots.py): what
-is trained ahead of need counts in the second alone.
+``cells`` is what the search of ``base-grid`` costs in each cell, and ``workers`` how long it takes
+on so many workers. Both are simulated on the runs of a store in which it is finished
+(search_slots.py); only the second includes what is trained ahead of need.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ITEMS, WIDTHS, HEADS, TIMES = (64, 256, 1024, 4096), (16, 64, 256), (1, 8, 64), 
 WIDEST = 1024
 """The largest D_K that is measured."""
 SLICES, SLICE = 7, 0.2
-"""Moments in which a run is trained, and seconds of each."""
+"""How many slices of time a run is trained for, and the seconds of each."""
 SIZES = ("m", "d_model", "h", "D_K")
 STUDY = "base-grid"
 WORKERS = (1, 2, 4, 8, 16, 64)
@@ -95,7 +95,7 @@ def measure(run: Run) -> Row:
 
 
 def _pace(lane: Any) -> float:
-    """Seconds of a step."""
+    """Seconds per step."""
     began, first = time.perf_counter(), lane.steps
     while (spent := time.perf_counter() - began) < SLICE:
         lane.advance(50)
@@ -108,7 +108,7 @@ def _peak() -> float:
 
 
 def exponents(rows: list[Row], name: str, sizes: Sequence[str] = SIZES) -> Row:
-    """The power of each size in a column, with its interval."""
+    """The power with which a column grows in each size, with its interval."""
     logs = np.log([[row[size] for size in sizes] for row in rows])
     fit = sm.OLS(np.log([row[name] for row in rows]), sm.add_constant(logs)).fit()
     found: Row = {"of": name} | dict.fromkeys(SIZES)
@@ -118,7 +118,7 @@ def exponents(rows: list[Row], name: str, sizes: Sequence[str] = SIZES) -> Row:
 
 
 def search_rows(store: Store) -> tuple[list[Row], list[Row]]:
-    """What each cell of the study costs one worker, and how long the study takes several."""
+    """What each cell of the study costs one worker, and how long the study takes on several."""
     study = load_study(STUDY)
     runs = stored_runs(study, store)
     curves = {cell.cell_id: recorded(cell, runs) for cell in study.cells}

@@ -5,9 +5,9 @@
 The store is made up, in a folder of its own that is removed afterwards: a study of many cells with
 every width of three head counts stored, ten seeds each, in 40 parts. Loading rebuilds every
 threshold from the runs by replaying the search; fitting is ``rgr_dist.analysis.laws.fits``: every
-law, with its intervals and bootstrap. A new process does both, and its peak memory is that of the
-process, with all that Python has imported. The limits are 30 s and 2 GiB for a million runs;
-processor seconds are what it takes where other programs leave a core free.
+law, with its intervals and bootstrap. A new process does both; its peak memory includes everything
+that Python has imported. The limits are 30 s and 2 GiB for a million runs; processor seconds are
+what it would take if other programs left a core free.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LIMIT_SECONDS, LIMIT_MIB = 30.0, 2048.0
 
 
 def cells_for(runs: int) -> list[Cell]:
-    """So many cells of different sizes that every width of every head makes about ``runs`` runs."""
+    """Cells of different sizes, which make about ``runs`` runs with every width of every head."""
     per_cell = SEEDS * sum(MAX_D_K // h for h in HEADS)
     sizes = itertools.product(range(64, 640, 8), range(32, 160, 4))
     fitting = ((m, d) for m, d in sizes if 4 <= capacity_scale(m, d) <= 80)
@@ -51,7 +51,7 @@ def cells_for(runs: int) -> list[Cell]:
 
 
 def write_study(folder: Path, cells: list[Cell]) -> Path:
-    """The study file of these cells."""
+    """Write the study file of these cells; returns its path."""
     path = folder / "many.yaml"
     search = {"heads": list(HEADS), "max_D_K": MAX_D_K, "seeds": SEEDS}
     sizes = [{"m": cell.m, "d_model": cell.d_model} for cell in cells]
@@ -60,7 +60,7 @@ def write_study(folder: Path, cells: list[Cell]) -> Path:
 
 
 def write_runs(folder: Path, cells: list[Cell]) -> int:
-    """The store's parts; returns the number of runs."""
+    """Write the store's parts; returns the number of runs."""
     (folder / "runs").mkdir(parents=True)
     generator = np.random.default_rng(0)
     count = 0
@@ -75,7 +75,7 @@ def write_runs(folder: Path, cells: list[Cell]) -> int:
 
 
 def rows_of(cell: Cell, generator: np.random.Generator) -> pa.Table:
-    """Every run of a cell: F1 rises steeply in D_K about a power law with scatter."""
+    """Every run of a cell: F1 rises steeply in D_K, at a threshold scattered about a power law."""
     probes = [(h, d_k) for h in HEADS for d_k in range(1, MAX_D_K // h + 1)]
     h, d_k = (np.repeat(column, SEEDS) for column in np.array(probes).T)
     seed = np.tile(np.arange(SEEDS), len(probes))
@@ -153,7 +153,7 @@ def main(
     how: How = Format.TABLE,
     measured: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Make a store up, load it and fit it in a new process, and print what that took."""
+    """Make up a store, load it and fit it in a new process, and print what that took."""
     if measured is not None:
         folder = Path(measured)
         print(json.dumps(measure(str(folder / "many.yaml"), str(folder / "store"))))

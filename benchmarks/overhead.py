@@ -1,15 +1,15 @@
-"""What a worker costs beside its training: checks, memory, and the time to get going.
+"""What a worker costs in addition to its training: checks, memory and start-up time.
 
     python benchmarks/overhead.py [--format table|json|csv] [--steps 3000]
 
-Each figure comes from fresh processes on one core. ``evaluation_share`` is the time of the
-checks in that of steps and checks, with the paper's 500 steps between checks and 500 validation
-contexts; ``evaluation_share_full`` what it would be if every check were scored to the end, as
-only those of a run that is converging are. In the second table it is that of whole runs beside
-a threshold, where most of a check is needed, and counts their tests too.
-``peak_mib_above_idle`` is resident memory, through training and test, above that of a worker that
-has only imported torch. ``startup_seconds`` is from launching the process to the end of its first
-training step, the compiled code in cache.
+Each figure comes from fresh processes on one core. ``evaluation_share`` is the share of checks in
+the time of steps and checks, with the paper's 500 steps between checks and 500 validation
+contexts; ``evaluation_share_full`` is what it would be if every check were scored to the end, as
+happens only in a run that is converging. In the second table it is that of whole runs next to a
+threshold, where most of a check is needed, and it includes their tests. ``peak_mib_above_idle`` is
+the peak of resident memory in training and test, above that of a worker that has only imported
+torch. ``startup_seconds`` is from launching the process to the end of its first training step, with
+the compiled code in cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from throughput import LAYER
 WORKER = Path(__file__).with_name("overhead_worker.py")
 SHAPES = [shape[:4] for shape in LAYER]
 ENGINES = {"fused": 1, "lanes": 10}
-"""Engines, with the lanes that each trains in one thread at a time."""
+"""The engines, with how many lanes each trains at a time in one thread."""
 THRESHOLDS = [
     # m, d_model, h, D_K
     (64, 16, 2, 18),
@@ -42,7 +42,7 @@ THRESHOLDS = [
     (512, 16, 64, 448),
     (512, 64, 4, 56),
 ]
-"""Probes of the base grid beside their thresholds."""
+"""Probes of the base grid next to their thresholds."""
 SEEDS = 10
 """Whole runs of a probe."""
 LARGE = 1024
@@ -59,7 +59,7 @@ def ask_worker(*arguments: object) -> dict[str, Any]:
 
 
 def startup_seconds(engine: str, lanes: int, shape: tuple[int, ...], starts: int) -> float:
-    """Median time to the first step, after a start that compiles what is not in the cache."""
+    """Median time to the first step, after one more start that fills the cache of compiled code."""
     ask_worker("start", engine, lanes, *shape)
     times = []
     for _ in range(starts):

@@ -5,7 +5,7 @@
     python benchmarks/overhead_worker.py train ENGINE LANES M D_MODEL H D_K STEPS
     python benchmarks/overhead_worker.py run ENGINE LANES M D_MODEL H D_K
 
-It imports no more than what it measures.
+It imports no more than what is measured needs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def peak_mib() -> float:
 
 
 def make_runs(lanes: int, m: int, d_model: int, h: int, D_K: int, **training: int) -> list[Run]:
-    """Runs with the paper's protocol but for what is given, one for each seed."""
+    """Runs with the paper's protocol except for what is given, one for each seed."""
     from rgr_dist.study.cell import Cell, Run
     from rgr_dist.study.training import Training
 
@@ -63,7 +63,7 @@ def start(engine: str, *sizes: int) -> dict[str, Any]:
 
 
 def train(engine: str, *sizes_and_steps: int) -> dict[str, Any]:
-    """A worker that trains, checks and tests; seconds are medians for each check."""
+    """A worker that trains, checks and tests; seconds are medians, of steps and of checks."""
     *sizes, steps = sizes_and_steps
     runs = make_runs(*sizes)
     training = runs[0].cell.training
@@ -87,7 +87,7 @@ def train(engine: str, *sizes_and_steps: int) -> dict[str, Any]:
 
 
 def run(engine: str, *sizes: int) -> dict[str, Any]:
-    """A worker that trains whole runs; seconds in all, and of those in checks and tests."""
+    """A worker that trains whole runs; seconds in total, and seconds spent in checks and tests."""
     import torch
 
     from rgr_dist.engines.choose import make_engine
@@ -115,7 +115,7 @@ def run(engine: str, *sizes: int) -> dict[str, Any]:
 
 
 def noting_seconds(function: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
-    """The same function; it also notes how long each call took."""
+    """The function, wrapped to note how long each call took."""
 
     def timed(*args: Any, **options: Any) -> Any:
         started = time.perf_counter()

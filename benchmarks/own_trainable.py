@@ -1,26 +1,27 @@
-"""Trainings that a smallest good width costs: our search, a grid, bisection, Optuna, Ax.
+"""Trainings needed to find the smallest good width: our search, a grid, bisection, Optuna, Ax.
 
     python benchmarks/own_trainable.py [--scores FILE] [--repeats 10] [--format table|json|csv]
 
 The task is real: how wide must a hidden layer be for a network to learn 256 random labels by heart,
-at a mean accuracy of 0.99 over three seeds? Every width from 1 to 64 is trained with every seed
-first (kept in ``--scores``), so that all ways see the same trainings. A repeat has three
-seeds of its own; the samplers' own seed is its number.
+at a mean accuracy of 0.99 over three seeds? Every width from 1 to 64 is first trained with every
+seed (kept in ``--scores``), so that all ways see the same trainings. Each repeat has three seeds of
+its own; its number seeds the samplers.
 
-``grid``: every width. ``search``: ``find_threshold``'s, one training at a time. ``bisection``: the
-widths are halved. ``optuna``: TPE, minimises the width, where a width that fails counts as more
-than the largest. ``ax``: Bayesian optimisation, minimises the width under the constraint on the
-accuracy. These three get the search's test of a width, and pay for no training twice; the samplers
-answer with the smallest width that passed. ``noisy``: noisy binary search (probabilistic bisection:
-Horstein 1963; Waeber, Frazier, Henderson 2013): each training has a fresh seed of any repeat, and
-says right with a probability of 0.8 whether the threshold lies at its width or below; it answers
-with the median of its belief. Samplers and noisy search stop at the trainings that the search took,
-or at twice as many.
+``grid``: every width. ``search``: that of ``find_threshold``, one training at a time.
+``bisection``: halves the range of widths. ``optuna``: TPE minimises the width; one that fails
+counts as more than the largest. ``ax``: Bayesian optimisation minimises the width under a
+constraint on the accuracy. These three use the search's test of a width, and pay for no training
+twice; the two samplers answer with the smallest width that passed. ``noisy``: noisy binary search
+(probabilistic bisection: Horstein 1963; Waeber, Frazier, Henderson 2013): each training takes a
+fresh seed from any repeat, and is taken to say with a probability of 0.8 of being right whether the
+threshold lies at its width or below; the answer is the median of the belief. Samplers and noisy
+search stop after as many trainings as the search took, or twice as many.
 
 ``trainings`` is the median over the repeats. ``same``: share of the repeats whose answer is the
-grid's on the same seeds. ``off``: widths between the answer and the smallest that passes over the
-seeds of all repeats, median and largest. ``shown``: whether the width below was trained, and fails.
-Ax is not among our dependencies: pip install ax-platform. Without it, its rows are left out.
+grid's on the same seeds. ``off``: how many widths the answer is from the smallest that passes over
+the seeds of all repeats, median and largest. ``shown``: share of the repeats in which the width
+below was trained and fails. Ax is not among our dependencies: pip install ax-platform. Without it,
+its rows are left out.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ from threshold_search.simulate import SimulatedRun
 WIDTHS = range(1, 65)
 TARGET, SEEDS = 0.99, 3
 TRUST = 0.8
-"""How often bisection takes a single training to be right."""
+"""Probability with which noisy bisection takes a single training to be right."""
 TRIALS = 400
-"""Most suggestions that a sampler is asked for; those tried before cost no training."""
+"""Most suggestions asked of a sampler; widths tried before cost no training."""
 
 Run = Callable[[ProbeKey, int], SimulatedRun]
 Answer = tuple[int | None, bool]  # the width, and whether the one below was trained and fails
@@ -68,7 +69,7 @@ def accuracies(
 ) -> list[float]:
     """Share of random labels that a network of one hidden layer has learnt, for each seed.
 
-    The networks of all seeds are trained side by side and know nothing of each other: inputs are
+    The networks of all seeds are trained side by side, independently of each other: inputs are
     (seeds, labels, 8), weights (seeds, in, out).
     """
     x, y = [], []
@@ -115,7 +116,7 @@ def by_grid(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
 
 
 def by_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
-    """Plain bisection, which spares the seeds that could not change a verdict."""
+    """Plain bisection, which skips seeds that could not change a verdict."""
 
     def passes(width: int) -> bool:
         return test.verdict(runs.verdict_scores(ProbeKey(1, width), test)) == "pass"
@@ -181,7 +182,7 @@ def by_ax(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
 
 
 def by_noisy_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
-    """A belief about the threshold, sharpened by a training at its median each time."""
+    """A belief about the threshold; each training is at its median, and sharpens it."""
     order = random.Random(seed)
     belief = dict.fromkeys([*WIDTHS, WIDTHS[-1] + 1], 1.0)  # the last: no width is enough
     unused: dict[int, list[int]] = {}
@@ -219,7 +220,7 @@ WAYS: dict[str, Callable[[CountedRuns, SeedTest, int], Iterator[Answer]]] = {
 
 
 def _shifted(run: Run, first: int, key: ProbeKey, seed: int) -> SimulatedRun:
-    """A run with the seeds from ``first`` on."""
+    """The run of a seed that is counted from ``first``."""
     return run(key, first + seed)
 
 
@@ -239,7 +240,7 @@ def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]
         for way in ways:
             ends_itself = way in ("grid", "search", "bisection")
             budgets = [1] if ends_itself else [spent, 2 * spent]
-            alone = way == "noisy"  # which takes its seeds from all of them
+            alone = way == "noisy"  # takes its seeds from all repeats
             runs = CountedRuns(run if alone else own)
             reached = answers_at(budgets, runs, WAYS[way](runs, whole if alone else test, number))
             spent = runs.steps if way == "search" else spent
@@ -264,7 +265,7 @@ def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]
 def answers_at(
     budgets: Sequence[int], runs: CountedRuns, way: Iterator[Answer]
 ) -> list[tuple[int, Answer]]:
-    """The trainings and the answer of a way when it first reaches each budget, or its last."""
+    """The trainings and answer of a way when it first reaches each budget, or else at its end."""
     reached: list[tuple[int, Answer]] = []
     answer: Answer = (None, False)
     for answer in way:

@@ -1,10 +1,10 @@
-"""Seconds, memory and bytes that it takes to write a study's report.
+"""Seconds and memory that it takes to write a study's report, and the bytes of its page.
 
     rgr run base-grid && python benchmarks/report_page.py [STUDY] [--out results]
 
-Each time ``rgr report`` runs in a new process, with everything that it imports: the time is what a
-user waits. The best of several counts, since other programs only ever add to it. The limits are
-5 s and 400 kB for ``base-grid``, with nothing cut to be so small.
+``rgr report`` runs in a new process each time, imports included: the time is what a user waits. The
+best of several times counts, since other programs can only add to it. The limits are 5 s and 400 kB
+for ``base-grid``, with nothing cut to make the page that small.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(
     repeats: Annotated[int, typer.Option(min=1, help="How often to write it.")] = 5,
     how: How = Format.TABLE,
 ) -> None:
-    """Write the report several times and print the least of what that took."""
+    """Write the report several times and print the least that it took."""
     call = [sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()"]
     taken = []
     for _ in range(repeats):

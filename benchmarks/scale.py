@@ -2,17 +2,16 @@
 
     python benchmarks/scale.py [--probes 10000] [--slots 2] [--format table|json|csv]
 
-A search over made-up cells is carried out as a study's is, by the same loop, searcher and
-scheduler, on workers that answer at once: all the time that passes is overhead. It prints, after
-1,000, 5,000 and all probes, the probes of a second since the row before, the driver's resident
-memory, and the files and folders in the temporary folders of Tune and Ray.
+A search over made-up cells is run as a study's is, by the same loop, searcher and scheduler, on
+workers that answer at once: all the time that passes is overhead. After 1,000, 5,000 and all
+probes, it prints the probes per second since the previous row, the driver's resident memory, and
+the number of files and folders in the temporary folders of Tune and Ray.
 
-The second table is what follows from that for a cluster. A driver hands out one probe after
-another, so that it keeps ``most_workers`` busy where a probe takes ``probe_seconds``: as many as it
-can hand probes to in that time. ``utilisation`` is the share of the time of ``workers`` in which
-they train: ``by_model`` it is the smaller of 1 and most_workers / workers, ``simulated`` it comes
-from a queue of events, with the driver's times as they were measured and probes of exponentially
-distributed length.
+The second table shows what follows for a cluster. A driver hands out one probe after another, so if
+a probe takes ``probe_seconds``, it keeps ``most_workers`` busy: as many as it can hand probes to in
+that time. The last two columns are the share of their time that ``workers`` train: ``by_model``,
+the smaller of 1 and most_workers / workers; ``simulated``, from a queue of events, with the
+driver's times as measured and probes of exponentially distributed length.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe
 
 PROBES_PER_CELL = 12
-"""About as many as a made-up cell takes."""
+"""About how many probes a made-up cell takes."""
 PROBE_SECONDS = (1.0, 10.0, 100.0)
 WORKERS = (10, 100, 1000, 10_000)
 SIMULATED_ROUNDS = 20
@@ -60,7 +59,7 @@ def passes(cell: str, arm: int, value: int) -> bool:
 
 
 class Watch:
-    """Notes the time of every probe, and what the driver holds now and then."""
+    """Notes when each probe ends and, at some of them, what the driver holds."""
 
     def __init__(self, marks: Sequence[int], temporary: Path) -> None:
         self.marks, self.temporary = sorted(marks), temporary
@@ -68,7 +67,7 @@ class Watch:
         self.rows: list[dict[str, Any]] = []
 
     def probe(self) -> None:
-        """A probe has ended."""
+        """Note that a probe has ended."""
         self.at.append(time.perf_counter())
         if len(self.at) in self.marks:
             before = self.rows[-1]["probes"] if self.rows else 1
@@ -95,7 +94,7 @@ def resident_mib() -> float:
 
 
 def run(probes: int, slots: int, temporary: Path) -> Watch:
-    """Carry so many probes out on a local Ray."""
+    """Carry out so many probes on a local Ray."""
     from ray.tune import Trainable
 
     from rgr_dist.running.cluster import connect
@@ -115,7 +114,7 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
             return True
 
         def step(self) -> dict[str, Any]:
-            """Its scores."""
+            """Answer with the score of each seed."""
             score = float(self.answer["passes"])
             return {"seeds": self.answer["seeds"], "score": score, "done": True}
 
@@ -150,7 +149,7 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
 def utilisation(workers: int, probe_seconds: float, driver_seconds: Sequence[float]) -> float:
     """Simulated share of the workers' time in which they train.
 
-    A worker that ends a probe waits until the driver, one worker after another, gives it the next.
+    A worker that has ended a probe waits for the next from the driver, which serves one at a time.
     """
     draw = random.Random(0)
     ends = [0.0] * workers  # a heap
@@ -167,7 +166,7 @@ def utilisation(workers: int, probe_seconds: float, driver_seconds: Sequence[flo
 
 
 def cluster_rows(driver_seconds: Sequence[float]) -> list[dict[str, Any]]:
-    """Which clusters a driver of these times keeps busy."""
+    """How busy a driver with these times keeps clusters of several sizes."""
     mean = sum(driver_seconds) / len(driver_seconds)
     return [
         {

@@ -1,18 +1,18 @@
-"""How well a search uses its workers, simulated: the same core, made-up clocks.
+"""How well a search uses its workers, simulated: the real search on a made-up clock.
 
     python benchmarks/search_slots.py [--out results] [--cells 1000] [--format table|json|csv]
 
-The first rows are a study on its stored runs, scores and times as measured; the search starts from
-the paper's constants, or from the law fitted to the other solved cells (``prior``). The last is
-made-up cells, as many as workers: success curves that are sharp, wide, end in a plateau below the
-target or, at a single head, in two modes.
+The first rows are a study on its stored runs, with scores and times as measured; the search starts
+from the paper's constants, or from the law fitted to the other solved cells (``prior``). The last
+row is made-up cells, as many as workers, whose success curves are sharp or wide or, with a single
+head, end in a plateau below the target or in two modes.
 
-``busy`` is the share of the workers' time, until the last tenth of it, in which they trained
-something needed or ahead of need; ``useful`` the share of that which the finished search rests on;
-``probes_per_head`` counts heads that were probed, against ``bisection``, ceil(log2 n) + 2 for n
-values of d_k; the last two are those of the heads that were found. Ray starts trials one at a time,
-and ``--start-seconds`` adds that: a driver that takes 0.02 s keeps 1,000 workers busy only with
-jobs of 20 s or more. ``seconds_per_job`` is theirs.
+``busy`` is the share of the workers' time, except for its last tenth, in which they trained,
+whether needed or ahead of need; ``useful`` is the share of all training that the finished search
+rests on. ``probes_per_head`` is over the heads that were probed, to compare with ``bisection``,
+ceil(log2 n) + 2 for n values of d_k; the last two columns are the same over the heads with a
+threshold. Ray starts trials one at a time, which ``--start-seconds`` adds: a driver that takes
+0.02 s keeps 1,000 workers busy only with jobs of 20 s or more, by ``seconds_per_job``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HEADS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def study_rows(name: str, store: Store, workers: Sequence[int], start: float) -> list[Row]:
-    """A study whose runs are stored, on so many workers."""
+    """Rows of a study whose runs are stored, from each start and on each number of workers."""
     study = load_study(name)
     unrecorded = study.model_copy(update={"name": f"{study.name}-anew"})
     runs, prior = stored_runs(study, store), expectations(unrecorded, store)
@@ -60,7 +60,7 @@ def study_rows(name: str, store: Store, workers: Sequence[int], start: float) ->
 
 
 def made_up_row(cells: int, workers: int, start: float) -> Row:
-    """Cells of all shapes, about the paper's law."""
+    """The row of made-up cells of all shapes, scattered about the paper's law."""
     chance = random.Random(cells)
     plans: list[tuple[float, CellPlan]] = []
     curves: dict[str, SyntheticCurve] = {}

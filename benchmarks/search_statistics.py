@@ -1,32 +1,32 @@
-"""How good the answers of a search are: rules of search on made-up cells whose truth is known.
+"""How good a search's answers are: rules of search on made-up cells whose truth is known.
 
     python benchmarks/search_statistics.py [--rules RULE …] [--curves CURVE …] [--repeats 200]
         [--format table|json|csv]
 
-Each curve is a cell whose mean F1 is known at every head count and width, exactly
-(``threshold_search/made_up_cells.py``). Its truth: a head count's threshold is the smallest d_k
-whose mean is at least 0.99, even where a wider one's is not; D_K* is the least h d_k of these, and
-h* the head counts that attain it. A repeat moves the thresholds by up to half a step, unless the
-curve is one of a few exact means, and draws the runs of 64 seeds everywhere, the same for every
+Each curve is a cell whose mean F1 is known exactly, at every head count and width
+(``threshold_search/made_up_cells.py``). The truth: a head count's threshold is the smallest d_k
+whose mean is at least 0.99, even if that of a wider one is not; D_K* is the least h d_k of these,
+and h* the head counts that attain it. A repeat moves the thresholds by up to half a step, unless
+the curve fixes some means exactly, and draws the runs of 64 seeds everywhere, the same for every
 rule. The axes, first guesses, seeds and target are those of ``base-grid``.
 
 The rules (``threshold_search/search_rules.py``): ``grid``, exhaustive, with App. A.2's intervals;
-``bisection`` of every head count with all seeds, and ``curtailed``, with those that a verdict
+``bisection`` of every head count with all seeds, and ``curtailed``, with only those that a verdict
 takes; Horstein's ``probabilistic`` bisection and a Bayesian one by expected ``entropy``, which ask
-single seeds whether they reach the target, and are judged by where they end; Optuna's ``tpe``, by
-the least D_K that passed in 60 trials; ``today``, the search as ``base-grid`` plans it, and
-``bare``, without confirmation and intervals.
+single seeds whether they reach the target, and are judged by where they end; Optuna's ``tpe``,
+judged by the least D_K that passed in 60 trials; ``today``, the search as ``base-grid`` plans it,
+and ``bare``, the same without confirmation and intervals.
 
 ``bias`` and ``rmse`` are of 100 ln(D_K found / D_K*), in percent; ``below_target``: the true mean
 at the winner is below 0.99; ``above_truth``: D_K found is above D_K*; ``covers``: D_K* lies within
-the winner's interval; null where a rule has none. Beyond these, ``within_step``: D_K found is at
-most one step of the winner's d_k from the truth; ``is_best``: the winner is one of h*;
-``covers_heads``: the head counts whose interval begins no higher than the lowest end hold every
-h*, and ``heads``: how many those are; ``found``: something passed. Each has its Monte Carlo
-standard error, ``…_se``; the table writes it as ±.
+the winner's interval, null if a rule has none. In addition, ``within_step``: D_K found is at most
+one step of the winner's d_k from the truth; ``is_best``: the winner is one of h*;
+``covers_heads``: the head counts whose interval begins no higher than any interval ends include
+every h*, and ``heads``: how many those are; ``found``: something passed. Each has its Monte Carlo
+standard error, ``…_se``, which the table writes as ±.
 
-Eight curves of 200 repeats take five minutes on two cores, most of it Optuna's; today's search
-alone, one.
+Eight curves of 200 repeats take five minutes on two cores, most of it for Optuna; ``today`` alone
+takes one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def curve_rows(curve: str, rules: list[str], repeats: int) -> list[Row]:
 
 
 def with_errors(row: Row) -> Row:
-    """A row to read: each figure with its error."""
+    """A row for people to read: each figure with its error."""
     return {
         name: value if isinstance(value, str) else _shown(name, value, row[f"{name}_se"])
         for name, value in row.items()
@@ -87,7 +87,7 @@ def _shown(name: str, value: float | None, error: float | None) -> str:
 
 
 def known(names: list[str] | None, of: dict[str, Any], what: str) -> list[str]:
-    """The names asked for, all if none.
+    """The names asked for, or all if none are.
 
     Raises:
         BadParameter: one of them is not known.

@@ -1,14 +1,14 @@
-"""Graphs with one large in-degree: trained, beside what Algorithm 5 takes of them.
+"""Graphs with one large in-degree: what training finds, and what Algorithm 5 needs.
 
     python benchmarks/skewed_graphs.py [--out results] [--format table|json|csv]
 
-A permutation of m items, but for delta items that have one target: m' = m, and only the largest
-degree grows. Lemma B.8 packs it into m'/d_model + delta matchings, so Theorem B.9's D_K grows
-with delta; Corollary B.10 does with m'/d_model heads only up to delta = m'/d_model (33).
-``D_K`` and ``h_star`` are of training, as ``rgr run`` finds them over ten seeds. ``heads_of_5``
-are those of Lemma B.8, and ``f1_of_5`` is what they reach over ten draws as d_k grows without
-bound, at the best tau of each; ``heads_of_B10`` are those of an equitable colouring. A delta
-has the same edges at every seed.
+Each graph is a permutation of m items, except that delta items share one target: m' = m, and only
+the largest degree grows. Lemma B.8 packs it into m'/d_model + delta matchings, so Theorem B.9's D_K
+grows with delta; Corollary B.10 manages with m'/d_model heads only up to delta = m'/d_model
+(eq. 33). ``D_K`` and ``h_star`` are those of training, as ``rgr run`` finds them over ten seeds.
+``heads_of_5`` is the number of heads by Lemma B.8, and ``f1_of_5`` what they reach over ten draws
+as d_k grows without bound, each at its best tau; ``heads_of_B10`` is the number by an equitable
+colouring. Each delta has the same edges at every seed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ DRAWS = 10
 
 
 def hub(m: int, delta: int) -> list[tuple[int, int]]:
-    """The edges: items 0 to delta - 1 go to the target of item 0, the others to one each."""
+    """The edges: items 0 to delta - 1 go to the target of item 0, each other to one of its own."""
     targets = np.random.default_rng(0).permutation(m)
     targets[:delta] = targets[0]
     return list(enumerate(targets.tolist()))
 
 
 def algorithm_5(m: int, d_model: int, graph: Path) -> dict[str, Any]:
-    """The heads that Algorithm 5 takes of a graph, and what they reach."""
+    """The heads that Algorithm 5 needs for a graph, and what they reach."""
     made = Constructor(drawn_cell(m, d_model, str(graph)), "5")
     limit = made.limit.measure(made.heads(), 1, DRAWS)
     heads = made.promised_heads()

@@ -4,10 +4,10 @@
 
 The commands take turns, each in a process of its own; caches of compiled code are warm from a first
 round that is not counted. ``run, empty store`` trains the whole study with a store of its own each
-time; ``run, unchanged`` and ``thresholds`` have one that is finished. ``python`` and ``import ray``
-are what nothing of ours could be faster than. ``seconds`` are of wall time; ``processor`` is the
-time of the process itself, without that of Ray's and its workers; ``aim`` is the most we want.
-``load`` is how many programs wanted a core before: on quiet cores it is near 0.
+time; ``run, unchanged`` and ``thresholds`` use one that is finished. ``python`` and ``import ray``
+are lower bounds: no command of ours could be faster. ``seconds`` is wall time; ``processor`` is the
+processor time of the process itself, without Ray's processes and the workers; ``aim`` is the most
+we want. ``load`` is how many programs wanted a core beforehand: near 0 on quiet cores.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TELL = (
 
 
 def seconds(script: str, *arguments: str) -> tuple[float, float]:
-    """How long Python takes for a command: wall time, and its own processor time."""
+    """How long Python takes to run a command: wall time, and processor time of its own."""
     began = time.perf_counter()
     command = [sys.executable, "-c", f"{TELL}\n{script}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

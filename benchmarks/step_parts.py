@@ -2,11 +2,11 @@
 
     python benchmarks/step_parts.py [--rounds 15] [--format table|json|csv]
 
-Every part is a loop of its own over the same lane, in rounds that alternate with whole steps;
-``us`` is the median of its time, ``share`` that of its share of the step's. Parts alone have their
-data in cache, so that their shares add up to about 1 only. ``adamw`` is a part of ``update``: its
-moments, a square root and a division for each weight, with the gradient given. Of the rest,
-``update`` and ``projection`` are matrix products.
+Each part is timed in a loop of its own over the same lane, in rounds that alternate with whole
+steps; ``us`` is its median time, ``share`` the median of its share of the step's time. A part
+alone has its data in cache, so the shares add up only roughly to 1. ``adamw`` is a part of
+``update``: moments, a square root and a division for each weight, with the gradient given. Without
+it, ``update`` is a matrix product, as ``projection`` is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rgr_dist.study.cell import Cell, Run
 SHAPES = [(64, 16, 4, 20), (256, 32, 8, 64), (1024, 128, 8, 96)]
 MODELS = ("max", "softmax", "value")
 STEPS = 200
-"""Steps, or times of a part, between two looks at the clock."""
+"""Steps, or repeats of a part, between two looks at the clock."""
 SHARPNESS = 10.0
 
 
@@ -64,14 +64,14 @@ def loss(lane: Any, contexts: Any) -> None:
 
 @numba.njit
 def updates(lane: Any, contexts: Any) -> None:
-    """Gradient of the weights and a step of AdamW, of a rate that moves nothing."""
+    """Gradient of the weights and a step of AdamW, at a rate that moves nothing."""
     for _ in range(contexts.shape[0]):
         update_W(lane.theta, lane.workspace, lane.sizes, np.float32(0), np.float32(1))
 
 
 @numba.njit
 def adamw(theta: Any, gradient: Any, times: int) -> None:
-    """Moments and steps of all weights, of a rate that moves nothing."""
+    """Moments and steps of all weights, at a rate that moves nothing."""
     for _ in range(times):
         update(
             theta.W, theta.first, theta.second, gradient, 0, theta.W.size,

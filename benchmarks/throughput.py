@@ -2,14 +2,14 @@
 
     python benchmarks/throughput.py [--models max …] [--format table|json|csv] [--threads 2]
 
-A step is one context of one lane; of the transformer, one batch of 128 queries. Rates are medians
+A step is one context of one lane; for the transformer, one batch of 128 queries. Rates are medians
 over rounds, in each of which every engine trains for a moment; a ratio is the median of the rounds'
-ratios, so that a load that comes and goes falls on both sides of it. With several threads ``fused``
+ratios, so that a load that comes and goes affects both sides of it. With several threads ``fused``
 has a lane for each: on one thread they take turns, on all they run side by side. ``vs_one_thread``
-is the median ratio of their paces in short rounds by turns, between which the machine gave every
-core (see cores.py); missing if there were too few in a minute. ``vs_one_thread_always`` is that of
-all such rounds, whatever the machine gave. A thread's pace is its steps over its own time: as in a
-study, none waits for another to end.
+is the median ratio of the two paces in short alternating rounds, of those in which the machine gave
+every core (see cores.py); missing if there were too few in a minute. ``vs_one_thread_always`` is
+that of all these rounds, whatever the machine gave. A thread's pace is its steps over its own time:
+as in a study, no thread waits for another to end.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ SHAPES: dict[str, list[Shape]] = {
     "zoo-softmax": LAYER[:4],
     "transformer": [(256, 64, 1, 64, 8), (256, 64, 8, 64, 8), (1024, 256, 8, 256, 16)],
 }
-"""Of the transformer, the cell of ``gpt2-small`` with one head and with eight, and a larger one.
+"""For the transformer, the cell of ``gpt2-small`` with one head and with eight, and a larger one.
 
-Of the zoo the paper's layers as files: ``reference`` and ``lanes`` train the file, beside ``fused``
-and the peers on the same layer.
+For the zoo, the paper's layers as files: ``reference`` and ``lanes`` train the file, ``fused`` and
+the peers the same layer without it.
 """
 OF_FILES = ("reference", "lanes")
-"""Engines of a layer of a file."""
+"""Engines that train a layer from a file."""
 BLOCK = 50
-"""Steps are counted in blocks: what compiled programs take in one call."""
+"""Steps of a block, the unit in which they are counted: what compiled programs take in one call."""
 BATCHES = 10
-"""The same of the transformer, whose step is a batch."""
+"""The same for the transformer, whose step is a batch."""
 BATCH_SIZE = 128
-"""Queries in one."""
+"""Queries in a batch."""
 LANES = {"transformer": 5}
-"""Lanes of the torch engines and of the peers; 40 for a layer alone, ``lanes`` with 10 too."""
+"""Lanes of the torch engine and of the peers; 40 for other models, ``lanes`` with 10 too."""
 
 TURNS, TURN = 21, 0.05
-"""Short rounds in which one thread and all take turns, and seconds of each."""
+"""How many short rounds one thread and all threads take turns in, and seconds of each turn."""
 
 PATIENCE = 60.0
-"""Seconds in which the machine may give every core, for a shape."""
+"""Most seconds, for a shape, to wait for enough rounds in which the machine gives every core."""
 
 
 class Program(Protocol):
@@ -100,7 +100,7 @@ class ReferenceLoop:
 
 
 class FusedLanes:
-    """Lanes of the fused engine, on as many threads or one after another."""
+    """Lanes of the fused engine, each on a thread of its own or one after another."""
 
     def __init__(self, runs: Sequence[Run], side_by_side: bool = False) -> None:
         from rgr_dist.engines.fused.engine import LANES
@@ -113,7 +113,7 @@ class FusedLanes:
         list(self.threads.map(lambda lane: lane.advance(steps), self.lanes))
 
     def pace(self, seconds: float, block: int) -> float:
-        """Steps per second of all threads, each over its own time, at least ``seconds``."""
+        """Steps per second of all threads, each over its own time of at least ``seconds``."""
 
         def train(lanes: Sequence[Program]) -> float:
             started, steps = time.perf_counter(), 0
@@ -127,7 +127,7 @@ class FusedLanes:
 
 
 def make_lanes(runs: Sequence[Run]) -> Program:
-    """The torch engine, as it runs on this processor."""
+    """The torch engine, as it runs on a CPU."""
     cpu = torch.device("cpu")
     if runs[0].cell.record.task == "matching":
         from rgr_dist.engines.lanes.transformer import BlockLanes
@@ -205,7 +205,7 @@ class Contestant:
 
 
 def contestants(model: str, threads: int) -> tuple[list[Contestant], list[str]]:
-    """Who takes part, and a word on who does not."""
+    """The engines that take part, and a message for each that does not."""
     block = BATCHES if model == "transformer" else BLOCK
     beside = LANES.get(model, 40)
     fused = [
@@ -232,9 +232,9 @@ def contestants(model: str, threads: int) -> tuple[list[Contestant], list[str]]:
 def flops_per_step(model: str, m: int, d_model: int, h: int, D_K: int, length: int) -> int:
     """Floating-point operations that a step needs, a multiply-add as two, an exponential as one.
 
-    Of a layer: projection and weight gradient, scores of all heads, gradient through the largest
-    head alone or through every softmax, messages mixed and their gradient. Of the transformer: see
-    ``engines.fused.block.step``, with no key or value of a position that nobody asks. And some 12
+    For a layer: projection and weight gradient, scores of all heads, gradient through the largest
+    head alone or through every softmax, messages mixed and their gradient. For the transformer: see
+    ``engines.fused.block.step``, which forms no key or value of a position. In addition, some 12
     operations of AdamW on each weight.
     """
     if model == "transformer":
@@ -250,7 +250,7 @@ def flops_per_step(model: str, m: int, d_model: int, h: int, D_K: int, length: i
 
 
 def peak_flops_per_second() -> float:
-    """What one core reaches just now in a large float32 matrix product, the best of several."""
+    """What one core reaches, at present, in a large float32 matrix product, the best of several."""
     pin(1)
     a = torch.randn(768, 768)
     best = float("inf")
@@ -316,7 +316,7 @@ def measure_shape(
 
 
 def by_turns(many: Contestant, one: Contestant) -> dict[str, float | None]:
-    """The ratio of the paces of many threads and one: where every core was there, and always."""
+    """The ratio of the paces of many threads and one: while every core was given, and always."""
     names = "vs_one_thread", "vs_one_thread_always"
     if many.threads == 1:
         return dict.fromkeys(names)
@@ -336,7 +336,7 @@ def by_turns(many: Contestant, one: Contestant) -> dict[str, float | None]:
 
 
 def ratio(rates: list[float], others: list[float] | None) -> float | None:
-    """The median of the rounds' ratios; None without the other."""
+    """The median of the rounds' ratios; None without rates to compare with."""
     return None if others is None else round(median_ratio(rates, others), 2)
 
 

@@ -1,18 +1,18 @@
-"""How long whole studies train, from an empty store, and where their time goes.
+"""How long whole studies take from an empty store, and where their time goes.
 
     python benchmarks/whole_studies.py [STUDY …] [--cpus 2] [--format table|json|csv]
 
 The studies run one after another as ``rgr run`` runs them, report included, each with a store of
 its own that is removed at its end. ``quickstart`` runs once before them and is not counted: it
-compiles kernels. ``seconds`` are from when the first worker was there to the end of the last probe,
-``tail`` those of them at the end in which some worker had no probe, ``whole`` those of everything
-from reading the study file to the written report. ``utilisation`` is the share of the workers' time
-in which they trained. ``steps`` are all steps taken.
+compiles kernels. ``seconds`` run from when the first worker was ready to the end of the last probe;
+``tail`` is the end of that time, in which some worker had no probe; ``whole`` is everything from
+reading the study file to the written report. ``utilisation`` is the share of the workers' time in
+which they trained. ``steps`` are all training steps taken.
 
-The second table has the four sizes of each study that took most of its training: their share of
-its seconds and its steps, and ``to_the_limit``, the share of its steps that belongs to runs of this
-size which did not converge: they went to their step limit, as those of the transformer always do,
-or were given up.
+The second table has, for each study, the four sizes that took most of its training: their share of
+its seconds and its steps, and ``to_the_limit``, the share of its steps in runs of that size that
+did not converge: they went to their step limit, as those of the transformer always do, or were
+given up.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measured(name: str, cpus: int | None) -> tuple[Row, list[Row]]:
         "utilisation": round(summary.utilisation, 3),
         "load": round(load, 2),
     }
-    runs["steps"] = trained_steps(runs)  # none of rows that were read off a longer run
+    runs["steps"] = trained_steps(runs)  # 0 for rows that were read off a longer run
     runs["unfinished"] = runs["steps"].where(runs["stop_reason"] != "converged", 0)
     sums = runs.groupby(["m", "d_model"])[["seconds", "steps", "unfinished"]].sum()
     whole_sums = sums.sum()
