@@ -46,7 +46,7 @@ def add(array: Array) -> str:
 
 
 def get(digest: str) -> Array:
-    """The array that has a digest, read-only.
+    """The array with the given digest, read-only.
 
     Raises:
         AssetError: this process does not have it.

@@ -44,7 +44,7 @@ class Construction(Spec):
 
 
 def _named(value: Any) -> Any:
-    """An algorithm's name, also where it is given as a number."""
+    """An algorithm's name, even if it is given as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -51,7 +51,7 @@ class FileKeys(Spec):
 
 
 def exists(path: Path) -> bool:
-    """Whether a path exists; one whose name nothing can have does not."""
+    """Whether a path exists; False for a name that no file can have."""
     return os.path.exists(path)  # noqa: PTH110  # Path.exists raises if a name is too long
 
 

@@ -203,7 +203,7 @@ def _default(name: str, kind: str, node: ast.expr) -> Key:
 
 
 def _as(name: str, kind: str, value: Any) -> Key:
-    """The value of a key, as its type has it.
+    """The value of a key, converted to its type.
 
     Raises:
         ValueError: the value is of another type.

@@ -26,8 +26,8 @@ class Model:
         layer: what it is, in words; its name if not given.
         score: what a run is judged by.
         task: the problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
-            ``problem.databases``); or ``construction``: its weights are made, not trained
-            (``theory.construct``); or ``own layer``: a file's (``study.layer``), trained on edges.
+            ``problem.databases``); ``construction`` if its weights are made (``theory.construct``);
+            ``own layer`` if its layer is from a file (``study.layer``), trained on edges.
         algorithm: which construction makes its weights.
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
@@ -78,7 +78,7 @@ class Model:
 
     @property
     def holds_bits(self) -> bool:
-        """Whether it holds countable bits of a graph in its 2 d_model D_K + 1 parameters."""
+        """Whether the bits of a graph per parameter, of 2 d_model D_K + 1, can be counted."""
         return self.finds == "D_K" and self.task != "own layer"
 
     @property
@@ -95,7 +95,7 @@ class Model:
 
     @property
     def scores_pairs(self) -> bool:
-        """Whether a pair of items has the same score in every context, as under no softmax."""
+        """Whether a pair of items has the same score in every context, unlike under a softmax."""
         return self.heads not in (None, "softmax")
 
     @property
