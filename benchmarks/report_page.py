@@ -1,4 +1,4 @@
-"""Seconds and memory that it takes to write a study's report, and the bytes of its page.
+"""Seconds, memory and bytes that it takes to write a study's report.
 
     rgr run base-grid && python benchmarks/report_page.py [STUDY] [--out results]
 
@@ -31,7 +31,7 @@ def main(
     repeats: Annotated[int, typer.Option(min=1, help="How often to write it.")] = 5,
     how: How = Format.TABLE,
 ) -> None:
-    """Write the report several times and print the least that it took."""
+    """Write the report several times and print the least of what that took."""
     call = [sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()"]
     taken = []
     for _ in range(repeats):

@@ -18,7 +18,7 @@ def memory_in_use(more: int) -> float:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """A file system of 4 MiB; None if it cannot be mounted."""
+    """A file system of 4 MiB; None where it cannot be mounted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:

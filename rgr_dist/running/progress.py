@@ -68,7 +68,7 @@ class Summary:
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that Ray is ready, and that workers start now."""
+        """Note that Ray is there, and that workers start now."""
         self.workers, self.started = workers, time.monotonic()
         self._counted = self.started
 
@@ -94,10 +94,10 @@ class View:
     """What shows the run of a study to its user; this base class shows nothing."""
 
     def phase(self, name: str) -> None:
-        """Begin a part of the run, unless it has begun already; the previous part has ended."""
+        """Begin a part of the run, unless it has begun already; the part before has ended."""
 
     def say(self, text: str) -> None:
-        """Show a separate line."""
+        """Show a line of its own."""
 
     def warn(self, text: str) -> None:
         """Show a line about what is wrong with the store."""

@@ -1,4 +1,4 @@
-"""The boundary to Ray: a probe comes in, its seeds are trained side by side, rows go out."""
+"""The Ray boundary: a probe comes in, its seeds are trained side by side, rows go out."""
 
 from __future__ import annotations
 

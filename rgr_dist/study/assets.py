@@ -32,7 +32,7 @@ def add(array: Array) -> str:
         SHA-256 of its type, shape and content, 64 hex digits.
 
     Raises:
-        TypeError: it holds Python objects, which have no bytes of their own.
+        TypeError: its content is Python objects, which have no bytes of their own.
     """
     kept = np.array(array, order="C")
     if kept.dtype.hasobject:
@@ -60,7 +60,7 @@ def get(digest: str) -> Array:
 
 
 def needed(cells: Iterable[Cell]) -> dict[str, Array]:
-    """The arrays that these cells need, by digest, to be sent to the process that trains them.
+    """The arrays that some cells need, by digest, to be sent to the process that trains them.
 
     Raises:
         AssetError: one of the arrays is not loaded here.

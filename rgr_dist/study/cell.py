@@ -22,7 +22,7 @@ from rgr_dist.study.spec import Count, Spec, at_most
 from rgr_dist.study.training import Context, Training
 
 PROTOCOL = 1
-"""Version of the training protocol. Raise it whenever the same study would give other numbers."""
+"""Version of the training protocol. Raise it when the same study would give other numbers."""
 
 PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
 """Keys of a cell that its task depends on: none of the training."""

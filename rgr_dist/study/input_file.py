@@ -27,7 +27,7 @@ FileName = Annotated[StrictStr, Field(min_length=1)]
 LONGEST = 40
 """Characters shown of a line."""
 LIST, TABLE = 16, 1024
-"""Most MiB of a list of edges, triples or counts; and of a table of vectors, or a text."""
+"""Most MiB of a list of edges, triples or counts, and of a table of vectors or a text."""
 LARGEST_HEADER = 2**22
 """Most bytes of the header in which a safetensors file describes its tensors; GPT-2: 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"

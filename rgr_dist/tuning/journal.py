@@ -38,7 +38,7 @@ class StoredJournal(BaseJournalBackend):
         self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
 
     def read_logs(self, log_number_from: int) -> Iterable[Log]:
-        """The lines from a number on."""
+        """The lines from that number on."""
         return self.logs[log_number_from:]
 
     def append_logs(self, logs: list[Log]) -> None:
@@ -64,12 +64,12 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
 
 
 def journal_place(store: Store, study: Study) -> str:
-    """Where the journal is: a path or a URI."""
+    """Where the journal is: a path, or a URI."""
     return store.address(_path(study))
 
 
 def finished_trials(journal: JournalStorage, name: str) -> list[FrozenTrial]:
-    """The completed or pruned trials of a tuning in a journal, in order; may be empty."""
+    """Trials that a journal holds, completed or pruned, in their order; none before the first."""
     if name not in optuna.get_all_study_names(journal):
         return []
     study = optuna.load_study(study_name=name, storage=journal)

@@ -82,7 +82,7 @@ class OptunaTrials(Unsaved):
 
     @property
     def finished(self) -> list[FrozenTrial]:
-        """Trials that were completed or pruned, in order."""
+        """Trials that were completed or pruned, in their order."""
         trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False, states=FINISHED)
         return trials
 

@@ -113,7 +113,7 @@ def bounds(present: Protocol) -> dict[str, tuple[float, float]]:
 
 
 def rounded(protocol: Protocol) -> dict[str, float]:
-    """A protocol as it is trained and printed: to ``DIGITS`` significant digits."""
+    """A protocol as it is trained and printed, to ``DIGITS`` significant digits."""
     return {key: float(f"{protocol[key]:.{DIGITS}g}") for key in SPACE if key in protocol}
 
 

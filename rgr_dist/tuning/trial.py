@@ -42,7 +42,7 @@ class ProtocolTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the next seed of every probe."""
+        """Train the next seed at every probe."""
         rows = []
         for probe in self.probes:
             run = probe.run(self.protocol, self.seed)
