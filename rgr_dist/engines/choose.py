@@ -49,9 +49,7 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
     """
     check_engine(name, [model])
     record = MODELS[model]
-    if name == "auto":
-        on_gpu = device != "cpu" and "lanes" in record.engines
-        name = "lanes" if on_gpu else record.engines[0]
+    name = record.engine(name, device)
     # An engine is imported only when it is made, because importing torch is slow.
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine

@@ -69,10 +69,18 @@ class Pace:
                 self._work[row["cell_id"]] += row["steps"] * step_cost(cell, width)
                 self._seconds[row["cell_id"]] += row["seconds"]
 
-    def learn_stored(self, runs: pd.DataFrame) -> None:
-        """Take in stored runs."""
-        width = self._feed.sizes.total
-        timed = runs[runs["seconds"] > 0].groupby(["cell_id", width], as_index=False)
+    def learn_stored(self, runs: pd.DataFrame, engine: str, device: str) -> None:
+        """Take in stored runs, except those of another engine or device, which may be far faster.
+
+        Args:
+            engine: what trains the runs that are left, or ``auto``.
+            device: ``cpu`` or ``cuda``.
+        """
+        width, runs = self._feed.sizes.total, runs[runs["seconds"] > 0]
+        asked = {key: cell.record.engine(engine, device) for key, cell in self._feed.cells.items()}
+        is_alike = runs["device"].str.startswith(device, na=False)
+        is_alike &= runs["engine"].str.split(",").str[0] == runs["cell_id"].map(asked)
+        timed = runs[is_alike].groupby(["cell_id", width], as_index=False)
         self.learn(timed[["steps", "seconds"]].sum().to_dict("records"))
 
     def of(self, cell_id: str) -> float | None:

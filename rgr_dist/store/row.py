@@ -87,13 +87,10 @@ def lost_rows(
         device: ``cpu``, or a torch device such as ``cuda``.
         why: ``LOST``, ``OUT_OF_MEMORY``, ``OVERDUE``, or what the worker raised before it trained.
     """
-    rows = []
-    for run in runs:
-        engines = run.cell.record.engines
-        fastest = "lanes" if device != "cpu" and "lanes" in engines else engines[0]
-        name = fastest if engine == "auto" else engine
-        rows.append(run_row(run, {"error": why}, name, device=None))
-    return rows
+    return [
+        run_row(run, {"error": why}, run.cell.record.engine(engine, device), device=None)
+        for run in runs
+    ]
 
 
 @cache

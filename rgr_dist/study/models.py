@@ -86,6 +86,13 @@ class Model:
         """What a layer is asked to hold: the edges of a graph, or the triples of a database."""
         return "facts" if self.task == "facts" else "relations"
 
+    def engine(self, asked: str, device: str) -> str:
+        """The engine that trains it on a device: ``auto`` is the fastest, and weights that are made
+        have an engine of their own."""
+        if asked != "auto" and self.task != "construction":
+            return asked
+        return "lanes" if device != "cpu" and "lanes" in self.engines else self.engines[0]
+
     @property
     def unused_parts(self) -> tuple[str, ...]:
         """Parts of a cell that it does not use, and that must have their default."""
