@@ -191,9 +191,11 @@ class Study:
         from rgr_dist.running.run_study import run_study
 
         execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
-        with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
-            run_study(self.study, self.store, view, execution, *self._read)
-        self.__dict__.pop("_results", None)  # so that runs stored since are read
+        try:
+            with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
+                run_study(self.study, self.store, view, execution, *self._read)
+        finally:
+            self.__dict__.pop("_results", None)  # runs stored since are read
         return self
 
     def _warn(self) -> None:

@@ -207,6 +207,24 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
     assert Path(done.report()).is_file()
 
 
+def test_runs_that_were_stored_before_a_run_was_interrupted_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = {"mode": "grid", "heads": [1], "D_K": [5], "seeds": 2}
+    study = rgr.Study(name="s", cells=[{"m": 64, "d_model": 16}], search=search, out=tmp_path)
+    (cell,) = study.cells
+    assert study.curves().table.empty
+
+    def interrupted(*_: object) -> None:
+        study.store.append([run_row(h=1, d_k=5, cell=cell)])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rgr_dist.running.run_study.run_study", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(show=False)
+    assert len(study.curves().table) == len(study.runs()) == 1
+
+
 def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_path: Path) -> None:
     source, out = finished / "small.yaml", shutil.copytree(finished / "results", tmp_path / "here")
     rgr.run(source, out=out, show=False)  # trains nothing
