@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.planning.budgets import records, trained_steps
+from rgr_dist.planning.budgets import records, smaller_limits, trained_steps
 from rgr_dist.planning.forecast import (
     BYTES_PER_RUN,
     Forecast,
@@ -48,10 +48,11 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
     stored.subtract(row["cell_id"] for row in search.implied)  # which are not stored yet
-    rows, total, sizes = [], Forecast(), study.search.sizes
+    rows, total, rows_to_store, sizes = [], Forecast(), 0, study.search.sizes
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
         total += left
+        rows_to_store += left.runs * (1 + len(smaller_limits(study, cell)))
         first = state.needs[0] if state.needs else None
         rows.append(
             {
@@ -77,7 +78,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "steps_left": round(total.steps),
         "core_seconds_left": round(total.work * pace),
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "bytes_left": total.runs * BYTES_PER_RUN,
+        "bytes_left": rows_to_store * BYTES_PER_RUN,
         "at_least": total.at_least,
         "supposing": "thresholds where the law expects them"
         + "; the seeds of intervals and retests can double or triple what is left" * total.at_least,
