@@ -32,13 +32,19 @@ from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
 
+MORE = (
+    "; what is left can be several times that where they are not, or where intervals, retests or "
+    "confirmation want more seeds"
+)
+"""What may be left beyond a plan, unless every width is trained anyhow."""
+
 
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per cell with where its search stands and what it still needs; and the totals.
 
-    Runs, steps and times assume that every threshold lies where the law expects it: fewer are left
-    where nothing passes. ``at_least`` is true if the seeds next to a threshold decide how many more
-    are wanted: these can double or triple what is left.
+    Runs, steps and times suppose that every threshold lies where the paper's law expects it: fewer
+    are left where nothing passes, and several times as many where thresholds are elsewhere. Where
+    the seeds beside a threshold decide how many more are wanted, ``at_least`` is true.
 
     Raises:
         UserError: a run that is left would not fit in the memory of this machine.
@@ -48,6 +54,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
     stored.subtract(row["cell_id"] for row in search.implied)  # which are not stored yet
+    is_searched = not all(plan.every_value for plan in portfolio.plans.values())
     rows, total, rows_to_store, sizes = [], Forecast(), 0, study.search.sizes
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
@@ -80,8 +87,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": rows_to_store * BYTES_PER_RUN,
         "at_least": total.at_least,
-        "supposing": "thresholds where the law expects them"
-        + "; the seeds of intervals and retests can double or triple what is left" * total.at_least,
+        "supposing": "thresholds where the law expects them" + MORE * is_searched,
         "pace_from": "stored runs"
         if work_done(runs, study)
         else "a guess; no run of it is stored yet",

@@ -376,6 +376,17 @@ def test_an_empty_listing_has_its_columns_as_csv(
     assert [*table("verify", *store)] == ["file", "problem", "rows"]
 
 
+@pytest.mark.parametrize("study", ["quickstart", "exponent", "curves", "one-head"])
+def test_a_plan_says_that_more_can_be_left_unless_every_width_is_trained(
+    study: str, tmp_path: Path, capsys: Shown
+) -> None:
+    assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "supposing: thresholds where the law expects them" in said
+    is_searched = study in ("quickstart", "exponent")
+    assert ("what is left can be several times that where they are not" in said) == is_searched
+
+
 def test_a_plan_says_that_layers_of_files_are_compiled(tmp_path: Path, capsys: Shown) -> None:
     for study, expected in (("variants", True), ("quickstart", False)):
         assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
