@@ -77,6 +77,14 @@ def test_every_block_is_in_a_language_that_is_tested() -> None:
         assert set(fences) <= LANGUAGES, page
 
 
+def test_no_study_of_a_script_has_the_name_of_another_that_a_page_shows() -> None:
+    """They share the store of a reader who follows one page after another."""
+    made = re.findall(r'Study\(name="(.+?)"', "".join(b.text for b in blocks("python")))
+    files = re.findall(r"^name: (\S+)$", "".join(b.text for b in blocks("yaml")), re.MULTILINE)
+    assert len(made) >= 2
+    assert len({*made, *files, *shipped_studies()}) == len([*made, *set(files), *shipped_studies()])
+
+
 def test_commands_name_what_is_there() -> None:
     """Those of other programs, which no test can run: targets, extras and files exist."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
