@@ -20,6 +20,7 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
+from rgr_dist import find_threshold
 from rgr_dist.cli import call
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
@@ -156,6 +157,18 @@ def test_the_script_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path
     found = re.findall(rf"^\d+ {PROBE} {PROBE}$", done.stdout, re.MULTILINE)
     for block, (*passed, failed, poor) in zip(shown, found, strict=True):
         assert_certified(block.text, (passed[0], passed[1]), (failed, poor))
+
+
+@pytest.mark.usefixtures("_ray")
+def test_the_seed_that_raises_is_the_one_that_a_page_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = ROOT / "docs/own-trainable.md"
+    (block,) = (block for block in blocks("python", page) if "MemoryError" in block.text)
+    (shown,) = (line for line in printed(page).splitlines() if line.startswith("Threshold(open"))
+    names = {"find_threshold": find_threshold, "train": None}  # the first value raises
+    exec(block.text.rpartition("\nprint")[0], names)
+    assert capsys.readouterr().out.splitlines()[-1] == shown
 
 
 def shape(text: str) -> list[str]:
