@@ -81,10 +81,36 @@ def share() -> str:
     return f"{max(seconds) / sum(seconds):.0%}".replace("%", " %")
 
 
+def a_run() -> str:
+    """Seconds of a run of the dearest cell, on average."""
+    row = max(printed("growth")["cells"], key=lambda row: row["core_seconds"])
+    return f"{row['core_seconds'] / row['runs']:.1f} seconds"
+
+
+def runs() -> str:
+    """The fewest and the most runs that a cell of the base grid takes."""
+    counts = [row["runs"] for row in printed("growth")["cells"]]
+    return f"{min(counts)} to {max(counts)}"
+
+
+def faster() -> str:
+    """How much sooner the most workers finish than one."""
+    return f"{printed('growth')['workers'][-1]['times_faster']:.0f} times"
+
+
+def useful() -> str:
+    """Share of what the most workers train that the result uses."""
+    return f"{printed('growth')['workers'][-1]['useful']:.0%}".replace("%", " %")
+
+
 PIECES: dict[str, Callable[[], str]] = {
     "growth shapes": shapes,
     "growth exponents": exponents,
     "growth cells": cells,
     "growth workers": workers,
     "growth dearest": share,
+    "growth dearest run": a_run,
+    "growth runs": runs,
+    "growth faster": faster,
+    "growth useful": useful,
 }

@@ -151,6 +151,16 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     assert f"neither limit, eight pass at {trained} of {len(left)} sizes<" in text
 
 
+def test_the_cells_of_the_base_grid_cost_together_what_its_search_costs() -> None:
+    cells = sum(row["steps"] for row in stored("growth")["cells"])
+    (whole,) = (
+        row["training_steps"]
+        for row in stored("search_cost")["rows"]
+        if (row["study"], row["strategy"]) == ("base-grid", "adaptive")
+    )
+    assert cells == pytest.approx(whole, rel=0.05)
+
+
 def power(
     widths: dict[tuple[int, int], tuple[int, int]], joined: str = "{:.2f} [{:.2f} to {:.2f}]"
 ) -> str:
