@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -102,6 +103,14 @@ def studies() -> str:
     return table([*head, "workers utilised"], rows)
 
 
+def of_figure(study: str) -> str:
+    """What a whole study took, as cells of a row: runs, training steps, minutes."""
+    (row,) = (row for row in printed("whole_studies")["studies"] if row["study"] == study)
+    steps = f"{row['steps'] / 1e6:.2g} million"
+    cells = f"{row['runs']:,}", steps, f"{row['whole'] / 60:.1f}"
+    return " | ".join(cells)
+
+
 def sizes() -> str:
     """A table of the sizes at which the studies that take longer than was aimed at spend it."""
     rows = [
@@ -181,5 +190,6 @@ PIECES: dict[str, Callable[[], str]] = {
     "engines usual spread": usual_spread,
     "engines two cores": two_cores,
     "engines studies": studies,
+    **{f"engines {study}": partial(of_figure, study) for study in ("quickstart", "base-grid")},
     "engines sizes": sizes,
 }

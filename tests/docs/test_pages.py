@@ -71,6 +71,15 @@ def test_every_shipped_study_has_its_line_among_the_figures() -> None:
     assert [name for name in shipped_studies() if f"`{name}`" not in told] == []
 
 
+def test_a_study_took_as_much_by_its_figure_as_by_the_table_of_whole_studies() -> None:
+    text = re.sub(r"<!--.*?-->", "", (ROOT / "docs/figures.md").read_text("utf-8"))
+    for row in stored("whole_studies")["studies"]:
+        (told,) = re.findall(rf"^\|[^|]*\| `{row['study']}` \|(.*)$", text, re.MULTILINE)
+        runs, steps, _ = told.split("|", 2)
+        assert float(runs.replace(",", "")) == pytest.approx(row["runs"], rel=0.02)
+        assert 1e6 * float(steps.split()[0]) == pytest.approx(row["steps"], rel=0.02)
+
+
 def test_every_block_is_in_a_language_that_is_tested() -> None:
     for page in PAGES:
         fences = re.findall(r"^```(\w+)$", page.read_text("utf-8"), re.MULTILINE)
