@@ -42,9 +42,9 @@ MORE = (
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per cell with where its search stands and what it still needs; and the totals.
 
-    Runs, steps and times suppose that every threshold lies where the paper's law expects it: fewer
-    are left where nothing passes, and several times as many where thresholds are elsewhere. Where
-    the seeds beside a threshold decide how many more are wanted, ``at_least`` is true.
+    Runs, steps and times assume that every threshold lies where the law expects it: fewer are left
+    where nothing passes, and several times as many where thresholds are elsewhere. ``at_least`` is
+    true if the seeds next to a threshold decide how many more are wanted.
 
     Raises:
         UserError: a run that is left would not fit in the memory of this machine.
