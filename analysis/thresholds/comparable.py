@@ -69,7 +69,11 @@ def has_papers_protocol(cell: Cell, search: Search) -> bool:
         return False
     limit = TABLE_2_MAX_STEPS.get(size, Training().max_steps)
     training = Training(max_steps=limit, give_up_below=cell.training.give_up_below)
-    return cell == Cell(m=cell.m, d_model=cell.d_model, graph=cell.graph, training=training)
+    # Not validated: the paper's contexts may be longer than the cell has items.
+    papers = Cell.model_construct(
+        m=cell.m, d_model=cell.d_model, graph=cell.graph, training=training
+    )
+    return cell == papers
 
 
 def is_papers(cell: Cell, search: Search) -> bool:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist import paper
+from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.from_yaml import parse_study
@@ -89,6 +90,20 @@ def test_a_cell_whose_hopeless_runs_are_given_up_is_compared() -> None:
     cell = {"m": 64, "d_model": 16, "training": {"give_up_below": 0.8}}
     study = parse_study({"name": "made-up", "cells": [cell]})
     assert is_papers(study.cells[0], study.search)
+
+
+@pytest.mark.parametrize("model", ["max", "softmax"])
+def test_a_cell_with_fewer_items_than_the_papers_contexts_is_fitted_and_not_compared(
+    model: str,
+) -> None:
+    cells = [{"m": m, "d_model": 8, "context": {"length": 4}} for m in (8, 64)]
+    study = parse_study({"name": "small", "model": model, "cells": cells, "search": {"heads": [1]}})
+    results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 5)])
+    assert laws_for(study) == {}
+    assert compare(best_of(results), study).empty
+    fits = fits_of(results)
+    assert fits.cells["D_K"].tolist() == [5]
+    assert fits.published == []
 
 
 def test_laws_are_compared_by_model_and_graph() -> None:
