@@ -108,24 +108,30 @@ def _separator(line: str) -> str:
     return next((sign for sign in signs if sign in line), " ")
 
 
-def _rows(file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
-    """The number and the entries of each line that is not blank and does not begin with ``#``.
+def _lines(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
+    """The number, text and separator of each line that is not blank and does not begin with ``#``.
 
     Tabs separate entries if the first line has one, else commas, even one in quotes, else spaces.
     """
     file.seek(0)
     text = io.StringIO(file.read().decode("utf-8-sig"), newline=None)
-    lines = ((at, line) for at, line in enumerate(text, 1) if line.strip() and line[0] != "#")
     separator = None
-    for at, line in lines:
-        separator = separator or _separator(line.strip())
-        row = line.split() if separator == " " else next(csv.reader([line], delimiter=separator))
-        yield at, [entry.strip() for entry in row]
+    for at, line in enumerate(text, 1):
+        if line.strip() and line[0] != "#":
+            separator = separator or _separator(line.strip())
+            yield at, line, separator
+
+
+def _entries(line: str, separator: str) -> list[str]:
+    """The entries of a line, without quotes and blanks around them."""
+    blanks = re.sub(r"[^\S\t]" if separator == "\t" else r"\s", " ", line).strip(" ")
+    row = next(csv.reader([blanks], delimiter=separator, skipinitialspace=True))
+    return [entry.strip() for entry in row]
 
 
 def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, one of which may be a header, contain no number."""
-    rows = [row for _, row in islice(_rows(file), 2)]
+    rows = [_entries(line, separator) for _, line, separator in islice(_lines(file), 2)]
     file.seek(0)
     return bool(rows) and not any(re.fullmatch(NUMBER, entry) for row in rows for entry in row)
 
@@ -141,7 +147,10 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
     """
     numbers: dict[str, int] = {}
     ends, is_headed = array("q"), False
-    for at, row in _rows(file):
+    for at, line, separator in _lines(file):
+        row = _entries(line, separator)
+        if line.count('"') % 2 and re.search(rf'(^|{separator})\s*"', line):
+            raise ValueError(f"line {at} has a quote that is not closed")
         if len(row) != 2 or not all(row):
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
         if not ends and [entry.lower() for entry in row] in HEADERS:

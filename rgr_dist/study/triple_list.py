@@ -80,7 +80,8 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
 
 
 def _csv(file: BinaryIO) -> pa.Table:
-    lines = csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline=""), strict=True)
+    text = io.StringIO(file.read().decode("utf-8-sig"), newline="")
+    lines = csv.reader(text, strict=True, skipinitialspace=True)
     head = [name.strip() for name in next(lines, [])]
     if sorted(head) != sorted(NAMES):
         raise ValueError(f"its first line is {','.join(head)[:LONGEST]!r}")

@@ -70,6 +70,24 @@ def test_a_tab_separates_names_that_have_commas(tmp_path: Path) -> None:
     assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "  ", "\t", " \t"])
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_quotes_are_no_part_of_a_name(tmp_path: Path, separator: str, blank: str) -> None:
+    names = ["New York", "B, and C", '"D"', "#"]
+    edges = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 0)]
+    if separator == "\t":
+        blank = blank.replace("\t", " ")
+    if separator == " ":
+        names[1] = "B and C"  # a comma in the first line would separate
+    order = sorted(names)
+    quoted = ['"{}"'.format(name.replace('"', '""')) for name in names]
+    (tmp_path / "n.csv").write_text(
+        "".join(f"{quoted[p]}{separator}{blank}{quoted[q]} \n" for p, q in edges)
+    )
+    expected = sorted([order.index(names[p]), order.index(names[q])] for p, q in edges)
+    assert read_edges(tmp_path / "n.csv").tolist() == expected
+
+
 def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("New York\tBoston\nBoston\tChicago\n")
     graph = {"family": "edges", "file": "n.csv"}

@@ -83,6 +83,7 @@ BAD_EDGES = {
     "0;1\n": "line 1 is '0;1'; an edge list has",
     "0.0,1.0\n1.0,2.0\n": "line 1 is '0.0,1.0'; an edge list has",
     "a,b\nb,c\na,b\n": "the edge a b is listed twice",
+    'a,b\nc,"d\n': "line 2 has a quote that is not closed; an edge list has",
     "a b\nc d e\n": "line 2 is 'c, d, e'; an edge list has",
     "a,b\nc,\n": "line 2 is 'c, '; an edge list has",
     "a b\n1 2\nc d\n": "line 3 is 'c d'; an edge list has",

@@ -36,6 +36,11 @@ def test_integers_are_numbered_in_their_order_whatever_that_of_the_lines(
         assert read_triples(tmp_path / "a.csv").tolist() == expected
 
 
+def test_a_quoted_integer_is_one_after_a_blank_too(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('"key", "query", "value"\n"1", "10", "9"\n"1", "9", "10"\n')
+    assert read_triples(tmp_path / "a.csv").tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
 def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
     facts = [["Rome", "in", "Italy"], ["Paris", "river", "Seine"], ["Paris", "in", "France"]]
     table = pd.DataFrame(facts, columns=["key", "query", "value"])
