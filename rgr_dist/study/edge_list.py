@@ -30,6 +30,8 @@ HEADERS = (["source", "target"], ["from", "to"])
 """First lines of a list of names that are headings, not edges."""
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 """An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
+GLUED = r"[,;]|^[:|]|[:|]$"
+"""Signs in a name among spaces which show that something else separates the names."""
 
 
 class EdgesFile(FileKeys):
@@ -153,6 +155,9 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
             raise ValueError(f"line {at} has a quote that is not closed")
         if len(row) != 2 or not all(row):
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
+        glued = [entry for entry in row if separator == " " and re.search(GLUED, entry)]
+        if glued:
+            raise ValueError(f"line {at} has the name '{glued[0][:LONGEST]}' among spaces")
         if not ends and [entry.lower() for entry in row] in HEADERS:
             is_headed = True
         else:

@@ -88,6 +88,11 @@ def test_quotes_are_no_part_of_a_name(tmp_path: Path, separator: str, blank: str
     assert read_edges(tmp_path / "n.csv").tolist() == expected
 
 
+def test_signs_within_names_are_kept_among_spaces(tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("sp|P1|A GO:1\nGO:1 sp|P1|A\n")
+    assert read_edges(tmp_path / "n.txt").tolist() == [[0, 1], [1, 0]]
+
+
 def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("New York\tBoston\nBoston\tChicago\n")
     graph = {"family": "edges", "file": "n.csv"}
