@@ -27,7 +27,7 @@ COLUMNS = (
     "numbers or all of them names, separated by a comma, spaces or tabs"
 )
 HEADERS = (["source", "target"], ["from", "to"])
-"""First lines of a list of names that are headings, not edges."""
+"""First lines of a list of names that are headings, not edges; also the other way round."""
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 """An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
 GLUED = r"[,;]|^[:|]|[:|]$"
@@ -148,7 +148,7 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
         ValueError: a line is not two names, or the first may be a heading.
     """
     numbers: dict[str, int] = {}
-    ends, is_headed = array("q"), False
+    ends, is_headed, turned = array("q"), False, False
     for at, line, separator in _lines(file):
         row = _entries(line, separator)
         if line.count('"') % 2 and re.search(rf'(^|{separator})\s*"', line):
@@ -158,8 +158,9 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
         glued = [entry for entry in row if separator == " " and re.search(GLUED, entry)]
         if glued:
             raise ValueError(f"line {at} has the name '{glued[0][:LONGEST]}' among spaces")
-        if not ends and [entry.lower() for entry in row] in HEADERS:
-            is_headed = True
+        heading = [] if ends or is_headed else [entry.lower() for entry in row]
+        if heading in HEADERS or heading[::-1] in HEADERS:
+            is_headed, turned = True, heading not in HEADERS
         else:
             ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
     others = set(ends[2:])
@@ -173,4 +174,5 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
     rank = np.empty(len(numbers), dtype=np.int64)
     for place, name in enumerate(names):
         rank[numbers[name]] = place
-    return rank[np.array(ends, dtype=np.int64)].reshape(-1, 2), names
+    pairs = rank[np.array(ends, dtype=np.int64)].reshape(-1, 2)
+    return pairs[:, ::-1] if turned else pairs, names

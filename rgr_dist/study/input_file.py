@@ -32,6 +32,8 @@ LARGEST_HEADER = 2**22
 """Most bytes of the header in which a safetensors file describes its tensors; GPT-2: 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"
 """The environment variable that sets another limit, in MiB, for every file."""
+SWAPPED = (["target", "source"], ["to", "from"], ["count", "token"])
+"""Names of two columns of whole numbers that are the other way round."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
 """The number formats of safetensors files that numpy also has."""
 
@@ -123,7 +125,7 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
 
     A file that ends in ``.parquet`` has two integer columns. Any other is text, with columns
     separated by a comma, spaces or tabs; ``#`` starts a comment, and a first line without digits
-    is a header.
+    is a header. Columns that are named as in ``SWAPPED`` are exchanged.
 
     Raises:
         ValueError: it has other columns, or a line is not two whole numbers.
@@ -133,8 +135,8 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
             file, lambda schema: len(schema) == 2 and all(map(pa.types.is_integer, schema.types))
         )
         columns = [column.to_numpy().astype(np.int64) for column in table.columns]
-        return np.column_stack(columns)
-    numbers, is_first = array("q"), True
+        return np.column_stack(columns[::-1] if _are_swapped(table.column_names) else columns)
+    numbers, is_first, header = array("q"), True, list[str]()
     for at, whole in enumerate(io.StringIO(file.read().decode("utf-8-sig"), newline=None), 1):
         line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
@@ -142,8 +144,16 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
             numbers.extend(map(int, row))
         elif line and not (is_first and not any(map(str.isdigit, line))):
             raise ValueError(f"line {at} is '{line[:LONGEST]}'")
+        elif line:
+            header = row
         is_first &= not line
-    return np.array(numbers, dtype=np.int64).reshape(-1, 2)
+    pairs = np.array(numbers, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, ::-1] if _are_swapped(header) else pairs
+
+
+def _are_swapped(header: Sequence[str]) -> bool:
+    """Whether two columns of these names are the other way round."""
+    return [name.strip('" ').lower() for name in header] in SWAPPED
 
 
 def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tracemalloc
 from pathlib import Path
 
@@ -63,6 +64,29 @@ def test_a_heading_in_words_of_its_own_is_no_edge(tmp_path: Path) -> None:
     assert len(read_edges(tmp_path / "n.csv")) == 2, "where no name occurs again, each is an edge"
     (tmp_path / "n.csv").write_text("source,target\nd,e\na,b\nb,c\n")
     assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("items", [[2, 0, 1], ["c", "a", "b"]])
+@pytest.mark.parametrize("header", [("target", "source"), ("To", "From")])
+def test_columns_the_other_way_round_are_read_by_their_names(
+    tmp_path: Path, header: tuple[str, str], items: list[int | str]
+) -> None:
+    table = pd.DataFrame([items[:2], items[1:]], columns=header)
+    table.to_csv(tmp_path / "n.csv", index=False)
+    paths = [tmp_path / "n.csv"]
+    if items[0] == 2:
+        table.to_parquet(tmp_path / "n.parquet", index=False)
+        table.to_csv(tmp_path / "n.txt", sep="\t", index=False, quoting=csv.QUOTE_NONNUMERIC)
+        paths += [tmp_path / "n.parquet", tmp_path / "n.txt"]
+    table[table.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
+    for path in paths:
+        assert read_edges(path).tolist() == read_edges(tmp_path / "turned.csv").tolist()
+        assert read_edges(path).tolist() == [[0, 2], [1, 0]]
+
+
+def test_below_a_heading_every_line_is_an_edge(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("source,target\nfrom,to\ntarget,source\n")
+    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 3], [2, 1]]
 
 
 def test_a_tab_separates_names_that_have_commas(tmp_path: Path) -> None:

@@ -95,6 +95,15 @@ def test_a_cell_is_named_by_the_rows_it_uses_and_not_by_where_they_came_from(
     assert [one == two for one, two in zip(other, cells, strict=True)] == [True, False]
 
 
+def test_counts_before_tokens_are_read_by_their_names(home: Path) -> None:
+    cells = study_of(home).cells
+    table = pd.read_csv(home / "counts.csv")[["count", "token"]]
+    table.to_csv(home / "turned.csv", index=False)
+    table.to_parquet(home / "turned.parquet")
+    for name in ("turned.csv", "turned.parquet"):
+        assert study_of(home, counts=name).cells == cells
+
+
 def test_a_study_written_out_finds_its_files_again_from_anywhere(home: Path) -> None:
     study = study_of(home, m=[8, 9])
     (home / "deep").mkdir()
