@@ -110,6 +110,7 @@ def construct(
         cell, algorithm, _options(algorithm, signatures, p, tau, colouring), block_size
     )
     store = None if out is None else _store_for(made, out)
+    _check_memory(cell, 1, 1)  # before a graph is drawn, to count its heads
     h, facts = made.heads(), dict[str, Any]()
     _check_memory(cell, h, 1)
     width: int | None

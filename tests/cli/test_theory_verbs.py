@@ -16,6 +16,7 @@ from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.theory import draws
 from tests.small_study import Refused
 
 
@@ -321,6 +322,16 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
 )
 def test_bad_input_ends_in_one_line(arguments: str, said: str, refused: Refused) -> None:
     refused(said, *arguments.split())
+
+
+@pytest.mark.parametrize(
+    "sizes", ["--algorithm 4 --m 200000000", "--algorithm 1 --m 2000000000 --d-model 4 --d-k 1"]
+)
+def test_what_cannot_fit_in_memory_is_refused_before_a_graph_is_drawn(
+    sizes: str, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draws, "sample_graph", lambda *_: pytest.fail("a graph is drawn"))
+    refused("of memory, and this machine has", "construct", *sizes.split())
 
 
 def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
