@@ -135,6 +135,8 @@ def construct(
             )
         width = math.ceil(wide)
     _check_memory(cell, h, width or 1)
+    if save is not None and width:
+        made.save(Path(save), h, width)
     if store is not None and width:
         made.build(0, h, width)  # refuses invalid options before anything is stored
         _keep(made.runs(h, width, draws), store)
@@ -144,8 +146,6 @@ def construct(
     if algorithm == "2":
         facts["softmax_floor"] = softmax_floor(cell.context.length)
         facts["floor_of"] = "d_k of the template's scores alone (Lemma 8.2), not of softmax"
-    if save is not None and width:
-        made.save(Path(save), h, width)
     print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
 
 

@@ -256,7 +256,8 @@ def save_tensors(
     try:
         save_file(tensors, path, metadata=about)
     except (OSError, SafetensorError) as error:
-        raise StudyError(f"--save {path}: cannot be written: {error}") from None
+        said = str(error).partition(" at path ")[0]  # that of a temporary file
+        raise StudyError(f"--save {path}: cannot be written: {said}") from None
 
 
 def tracked(steps: Sequence[int]) -> Iterable[int]:
