@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from numbers import Real
 from typing import Annotated, Any, Literal, Self
 
@@ -25,6 +27,8 @@ from rgr_dist.search.probe_verdict import SeedTest
 Cost = Callable[[int, dict[str, Any]], float]
 COSTS_CHECKED = 10_000
 """Up to this many values, the user's cost is computed for all of them beforehand."""
+MOST = 1_000_000
+"""Values that are listed; a range may have more."""
 
 
 def _integer(value: Any) -> int:
@@ -34,9 +38,18 @@ def _integer(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"give a finite number, not {value!r}")
-    return float(value)
+    with suppress(OverflowError):  # of an integer that no float can hold
+        if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    raise ValueError(f"give a finite number, not {value!r}")
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    """Values that may come without end, listed if they do not."""
+    listed = list(islice(values, MOST + 1))
+    if len(listed) > MOST:
+        raise ValueError(f"give at most {MOST:,} values, or a range")
+    return listed
 
 
 def _increasing(values: Any) -> Sequence[int]:
@@ -44,12 +57,14 @@ def _increasing(values: Any) -> Sequence[int]:
     wanted = "give positive integers in increasing order, such as range(1, 65)"
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{wanted}, not {values!r}")
-    axis = values if isinstance(values, range) else tuple(map(_integer, values))
+    axis = values if isinstance(values, range) else tuple(map(_integer, _listed(values)))
     if not axis or axis[0] < 1:
         raise ValueError(f"{wanted}; {f'{axis[0]} is not positive' if axis else 'there is none'}")
     for one, following in pairwise(axis[:2] if isinstance(axis, range) else axis):
         if following <= one:
             raise ValueError(f"{wanted}; {following} follows {one}")
+    if axis[-1] > sys.maxsize:
+        raise ValueError(f"{wanted}; {axis[-1]} is larger than {sys.maxsize}")
     return axis
 
 
@@ -61,7 +76,7 @@ def _lists(over: Any) -> dict[str, list[Any]]:
     for key, values in over.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
             raise ValueError(f"give a list of values for {key!r}, not {values!r}")
-        lists[key] = list(values)
+        lists[key] = _listed(values)
         if not lists[key]:
             raise ValueError(f"{key!r} has no value")
         for place, value in enumerate(lists[key]):
@@ -89,8 +104,8 @@ class Question(BaseModel):
     metric: Name = ""
     mode: Literal["max", "min"] = "max"
     bounds: tuple[Number | None, Number | None] = (None, None)
-    seeds: Annotated[Integer, Field(gt=0)] = 3
-    confirm_seeds: Annotated[Integer, Field(ge=0)] = 0
+    seeds: Annotated[Integer, Field(gt=0, le=10_000)] = 3
+    confirm_seeds: Annotated[Integer, Field(ge=0, le=10_000)] = 0
     over: Annotated[Any, PlainValidator(_lists)] = {}
     cost: Callable[..., Any] | None = None
     keep_within: Annotated[Number, Field(ge=0)] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ REFUSED = [
     ({"values": [1.5]}, "values: "),
     ({"values": range(9, 1, -1)}, "values: "),
     ({"values": 64}, "values: "),
+    ({"values": itertools.count(1)}, "values: give at most 1,000,000 values, or a range"),
+    ({"values": range(1, 2**70)}, "values: give positive integers in increasing order, such as "),
+    ({"target": 10**400}, "target: give a finite number, not 1000"),
+    ({"seeds": 10**9}, "seeds: should be less than or equal to 10000, not 1000000000"),
+    ({"confirm_seeds": 10_001}, "confirm_seeds: should be less than or equal to 10000, not 10001"),
+    ({"over": {"depth": itertools.count()}}, "over: give at most 1,000,000 values"),
     ({"seeds": 0}, "seeds: should be greater than 0, not 0"),
     ({"confirm_seeds": -1}, "confirm_seeds: should be greater than or equal to 0, not -1"),
     ({"slots": 1.5}, "slots: give a positive integer, not 1.5"),
