@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from rgr_dist.search.probe_verdict import decimal
+from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.families import Edges
 from rgr_dist.study.search import Search
 
 
@@ -26,10 +30,10 @@ def check_search(cell: Cell, search: Search) -> None:
     if record.algorithm == "one-head" and not one_head:
         raise StudyError("search.heads: construction one-head has one; give [1]")
     least = 1 if search.arms == "all" else min(search.arms)
-    if record.algorithm == "5" and cell.graph.degree > least:
+    if record.algorithm == "5" and (degree := _largest_degree(cell)) > least:
         raise StudyError(
             f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "
-            f"item; with degree {cell.graph.degree} give at least {cell.graph.degree}"
+            f"item; with degree {degree} give at least {degree}"
         )
     uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:
@@ -50,3 +54,12 @@ def check_search(cell: Cell, search: Search) -> None:
             f"{seeds} seeds, where a probe may pass with a run below it; give at most "
             f"{float(most):g}"
         )
+
+
+def _largest_degree(cell: Cell) -> int:
+    """The most edges that leave an item, or that enter one."""
+    graph = cell.graph
+    if not isinstance(graph, Edges):
+        return graph.degree
+    _, entering = np.unique(assets.get(graph.digest)[:, 1], return_counts=True)
+    return max(graph.degree, int(entering.max()))

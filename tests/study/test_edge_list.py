@@ -201,3 +201,17 @@ def test_lists_with_equally_many_edges_share_a_study(tmp_path: Path) -> None:
     assert len({alike.name_of(cell) for cell in alike.cells}) == 2
     with pytest.raises(StudyError, match="listed twice"):
         study_of(tmp_path, "a.txt", "a.txt")
+
+
+def test_algorithm_5_needs_a_head_for_every_edge_that_enters_an_item(tmp_path: Path) -> None:
+    (tmp_path / "star.csv").write_text("".join(f"{source},0\n" for source in range(1, 6)))
+    keys = {
+        "name": "x",
+        "model": {"construction": 5},
+        "graph": {"family": "edges", "file": "star.csv"},
+        "cells": [{"m": 16, "d_model": 8}],
+    }
+    told = "heads: 1 is not valid for algorithm 5, .* with degree 5 give at least 5"
+    with pytest.raises(StudyError, match=told):
+        parse_study({**keys, "search": {"heads": [1, 2, 4, 8]}}, home=tmp_path)
+    assert parse_study({**keys, "search": {"heads": [5, 8]}}, home=tmp_path).cells
