@@ -295,6 +295,8 @@ class _Expansion:
         else:
             listed = _each(keys)
         found = [validated(_OneDatabase, {"database": one}, place).database for one in listed]
+        if any(one.n_asked < 2 for one in found):
+            raise StudyError(f"{place}database: it has one triple; give two or more")
         return [{"m": one.n_asked, "database": one} for one in found]
 
     def _graphs(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:

@@ -249,6 +249,14 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "model: facts\ndatabase: {family: low-rank, keys: 8, queries: 4, values: 8, rank: 9}",
         "database.rank: 9 is not",
     ),
+    (
+        "model: facts\ndatabase: {family: function, keys: 1, queries: 1, values: 2}",
+        "my.yaml: database: it has one triple; give two or more",
+    ),
+    (
+        "model: facts\ncells: [{d_model: 16, database: {keys: [9, 1], queries: 1}}]",
+        "my.yaml: cells[0].database: it has one triple",
+    ),
     ("model: facts\nfacts: {tau: 1.5}", "facts.tau: 1.5 is not valid"),
     ("model: facts\ngraph: {family: regular, degree: 2}", f"graph: model facts {UNUSED}"),
     ("model: facts\ncontext: {length: 4}", f"context.length: model facts {UNUSED}"),
