@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from rgr_dist.study.construction import Construction
+from rgr_dist.study.construction import Construction, shortest
 from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.layer import HOW, Layer
@@ -97,6 +97,22 @@ class Cell(Spec):
                 "triples; leave m out, and they are counted"
             )
         at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
+
+    def shortest(self) -> Cell:
+        """The same science without keys that are what leaving them out means: one address for it.
+
+        Stored cells are read as they are, so that each keeps the address that it was stored at.
+        """
+        decay, size = self.training.weight_decay, self.training.batch_size
+        if self.record.holds == "facts":
+            decay, size = decay or None, None if size == self.m else size
+        elif decay is not None:
+            decay += 0.0  # no -0.0
+        keys = {"weight_decay": decay, "batch_size": size}
+        changed: dict[str, Any] = {"training": self.training.model_copy(update=keys)}
+        if self.record.algorithm is not None:
+            changed["construction"] = shortest(self.record.algorithm, self.construction)
+        return self.model_copy(update=changed)
 
     def with_limit(self, max_steps: int) -> Cell:
         """The cell with another step limit."""

@@ -103,3 +103,16 @@ def fault_of(algorithm: str, options: Construction) -> str | None:
 def kind_of(algorithm: str, options: Construction) -> Kind:
     """The distribution of an algorithm's signatures: as asked, else as printed."""
     return options.signatures or ("bernoulli" if algorithm in PRINTED_P else "rademacher")
+
+
+def p_of(algorithm: str, options: Construction) -> float:
+    """The p of an algorithm's Bernoulli signatures: as asked, else as printed."""
+    return PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
+
+
+def shortest(algorithm: str, options: Construction) -> Construction:
+    """The same parameters, without signatures and p that are what leaving them out means."""
+    printed = Construction()
+    means = {"signatures": kind_of(algorithm, printed), "p": p_of(algorithm, printed)}
+    spelt = [key for key, value in means.items() if getattr(options, key) == value]
+    return options.model_copy(update=dict.fromkeys(spelt))

@@ -12,7 +12,7 @@ from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.construction import PRINTED_P, Algorithm, Construction, kind_of
+from rgr_dist.study.construction import Algorithm, Construction, kind_of, p_of
 from rgr_dist.theory.all_pairs import find_tau
 from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
@@ -64,9 +64,7 @@ def signatures_of(algorithm: str, options: Construction) -> Signatures:
     assert kind != "orthogonal"
     if kind == "rademacher":
         return Signatures("rademacher")
-    return Signatures(
-        "bernoulli", PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
-    )
+    return Signatures("bernoulli", p_of(algorithm, options))
 
 
 def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:

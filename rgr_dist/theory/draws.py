@@ -87,7 +87,7 @@ class Constructor:
         assert self.algorithm != "trivial"
         assert self.algorithm != "limit"
         made = {"model": construction_name(self.algorithm), "construction": self.options}
-        cell = self.cell.model_copy(update=made)
+        cell = self.cell.model_copy(update=made).shortest()
         return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(draws)]
 
     def score(self, seed: int, h: int, d_k: int) -> Recovery | InContexts:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.study.cell import canonical_json
-from tests.written_studies import PAPER, run_of
+from rgr_dist.study.cell import Cell, canonical_json
+from rgr_dist.study.from_yaml import parse_study
+from tests.written_studies import PAPER, document, run_of
 
 
 def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
@@ -90,6 +91,64 @@ def test_a_later_key_changes_an_address_only_off_its_default() -> None:
     assert run_of(training={"give_up_below": 0.5}).run_id != run_of().run_id
     warm_up = {"schedule": "warmup", "warmup_steps": 2_000}
     assert run_of(training=warm_up).run_id == run_of(training={"schedule": "warmup"}).run_id
+
+
+FACTS = {"database": {"family": "function", "keys": 4, "queries": 3, "values": 5}} | {
+    "model": "facts",
+    "cells": [{"d_model": 8}],
+    "search": {"axis": "d_vo", "per": {"d_qk": [1]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("short", "spelt"),
+    [
+        (FACTS, {"training": {"batch_size": 12}}),
+        (FACTS, {"training": {"weight_decay": 0}}),
+        (FACTS, {"training": {"weight_decay": -0.0, "batch_size": 12}}),
+        (
+            {"model": {"construction": 1}},
+            {"model": {"construction": 1, "signatures": "rademacher"}},
+        ),
+        ({"model": {"construction": 4}}, {"model": {"construction": 4, "p": 1 / 20}}),
+        ({"model": {"construction": 4}}, {"model": {"construction": 4, "signatures": "bernoulli"}}),
+        (
+            {"model": {"construction": 1, "signatures": "bernoulli"}},
+            {"model": {"construction": 1, "signatures": "bernoulli", "p": 1 / 4}},
+        ),
+        (
+            {"model": "transformer", "training": {"weight_decay": 0}, "search": {"heads": [1]}},
+            {"training": {"weight_decay": -0.0}},
+        ),
+    ],
+)
+def test_a_key_that_says_what_leaving_it_out_means_changes_no_address(
+    short: dict[str, Any], spelt: dict[str, Any]
+) -> None:
+    (one,), (other,) = (parse_study(document(**keys)).cells for keys in (short, short | spelt))
+    assert one.cell_id == other.cell_id
+    assert one == other
+    assert Cell.model_validate_json(one.model_dump_json()) == one
+
+
+def test_a_key_off_what_leaving_it_out_means_is_kept() -> None:
+    made = {"model": {"construction": 4}}
+    others = [
+        (FACTS, {"training": {"batch_size": 11}}),
+        (FACTS, {"training": {"weight_decay": 0.01}}),
+        (made, {"model": {"construction": 4, "p": 1 / 40}}),
+        (made, {"model": {"construction": 4, "signatures": "rademacher"}}),
+    ]
+    for short, changed in others:
+        one, other = (parse_study(document(**keys)).cells[0] for keys in (short, short | changed))
+        assert one.cell_id != other.cell_id
+
+
+def test_a_stored_run_is_read_as_it_was_written() -> None:
+    """The address of its row is of the keys that it was written with."""
+    stored = parse_study(document(**FACTS)).cells[0].model_dump(mode="json")
+    stored["training"]["weight_decay"] = 0.0
+    assert Cell.model_validate(stored).model_dump(mode="json") == stored
 
 
 def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
