@@ -147,6 +147,42 @@ def test_a_lane_does_not_depend_on_its_neighbours(length: int) -> None:
             np.testing.assert_array_equal(value, expected[name], name)
 
 
+GATED = """
+from dataclasses import dataclass
+import torch
+
+@dataclass(frozen=True)
+class Gated:
+    d_model: int
+    h: int
+    d_k: int
+
+    def parameters(self):
+        shape = (self.d_model, self.h * self.d_k)
+        return {"A": (shape, 0.3), "B": (shape, 0.3), "gate": ((self.h,), 1.0)}
+
+    def scores(self, X, p):
+        Q, K = ((X @ p[W]).unflatten(-1, (self.h, -1)).transpose(-2, -3) for W in "AB")
+        gate = torch.sigmoid(p["gate"]) * torch.nn.functional.softplus(p["gate"])
+        return ((Q @ K.transpose(-1, -2)).softmax(-1) * gate[:, None, None]).sum(-3)
+"""
+
+
+@pytest.mark.parametrize("h", [3, 5])
+def test_a_lane_with_a_number_for_each_head_does_not_depend_on_its_place(
+    tmp_path: Path, h: int
+) -> None:
+    """Sixteen lanes of h numbers, one after another, end in the middle of a register of torch's."""
+    study = study_of(file_of(tmp_path, GATED), length=16)
+    engine, runs = LanesEngine(compiled=False), runs_of(study, h, 2, tuple(range(16)))
+    together = engine.weights_after(runs, 40)
+    for lanes in ([0], [3], [15], [9, 1], [2, 14, 11]):
+        some = engine.weights_after([runs[lane] for lane in lanes], 40)
+        for lane, weights in zip(lanes, some, strict=True):
+            for name, value in weights.items():
+                np.testing.assert_array_equal(value, together[lane][name], name)
+
+
 ENDINGS = {"max_steps": 400, "learning_rate": 0.01, "check_every": 50, "patience": 2} | {
     "validation_contexts": 40,
     "test_contexts": 80,

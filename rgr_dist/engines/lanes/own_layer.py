@@ -1,9 +1,10 @@
 """The training state of lanes of a layer from a file; ``own_program`` takes their steps.
 
 A layer sees its contexts as they are, without padding. A torch kernel may then process a lane's
-numbers in its vectorised body or in its scalar tail, depending on the lane's position. A compiled
-kernel has no such tail; without one, lanes are stepped one at a time unless contexts fill whole
-registers. On a GPU the step is not captured.
+numbers in its vectorised body or in its scalar tail, which round differently, depending on the
+lane's position. A compiled kernel has no such tail; without one, a multiple of ``UNSPLIT`` lanes
+are held, or lanes are stepped one at a time unless contexts fill whole registers. On a GPU the step
+is not captured.
 
 Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items, B steps of a
 block, R items of all lanes, r = the most out-neighbours of an item.
@@ -38,6 +39,12 @@ from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import AttentionLayer, Parameters, make_layer
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
+
+UNSPLIT = 2 * REGISTER
+"""Lanes that are held are a multiple of it where torch takes each operation by itself.
+
+A vectorised body takes two registers at a time, so that a tensor [L, …] then has no tail.
+"""
 
 
 class OwnLane(NamedTuple):
@@ -105,7 +112,8 @@ class OwnLanes:
 
     def _held(self, lanes: Sequence[int]) -> list[int]:
         """The lanes, filled up with the last one: at least two, since one rounds differently."""
-        each = self.program.lanes
+        is_plain = self.together and not self.program.compiled
+        each = UNSPLIT if is_plain else self.program.lanes
         count = max(2, len(lanes)) if each is None else padded(len(lanes), each)
         return [*lanes] + [lanes[-1]] * (count - len(lanes))
 
