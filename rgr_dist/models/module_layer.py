@@ -15,9 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-TRIED = 3
-"""Items of the context with which the parameters that reach the scores are found."""
-
 
 class ModuleLayer:
     """A module at one size, as a layer of ``models.own_layer``.
@@ -28,15 +25,16 @@ class ModuleLayer:
     Args:
         make: makes a new module at each call.
         d_model: the width of the embeddings that it takes.
+        length: the number of items of the contexts that it scores.
     """
 
-    def __init__(self, make: Callable[[], nn.Module], d_model: int) -> None:
+    def __init__(self, make: Callable[[], nn.Module], d_model: int, length: int) -> None:
         self.make = make
         torch.backends.mha.set_fastpath_enabled(False)  # it rounds differently from training
         self.module = self._made(0)
         every = self.module.named_parameters()
         named = {name: parameter for name, parameter in every if parameter.requires_grad}
-        scores = self.module(torch.ones(1, TRIED, d_model))
+        scores = self.module(torch.ones(1, length, d_model))
         found = torch.autograd.grad(scores.square().sum(), [*named.values()], allow_unused=True)
         reached = dict(zip(named, found, strict=True))
         self.names = [name for name, gradient in reached.items() if gradient is not None]

@@ -52,28 +52,32 @@ class AttentionLayer(Protocol):
 def make_layer(cell: Cell, h: int, d_k: int) -> AttentionLayer:
     """The layer of a cell with h heads of width d_k; raises as ``class_of`` and its file do."""
     assert cell.layer is not None
-    return class_of(cell.layer)(d_model=cell.d_model, h=h, d_k=d_k)
+    return class_of(cell.layer, cell.context.length)(d_model=cell.d_model, h=h, d_k=d_k)
 
 
 def run_anew(cell: Cell, h: int, d_k: int) -> AttentionLayer:
     """The same layer from a new run of its file; equal, unless the file draws random numbers."""
     assert cell.layer is not None
-    made = _made_by(cell.layer, _run(cell.layer.digest, cell.layer.name))
+    one = _run(cell.layer.digest, cell.layer.name)
+    made = _made_by(cell.layer, one, cell.context.length)
     return made(d_model=cell.d_model, h=h, d_k=d_k)
 
 
 @cache
-def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
+def class_of(layer: Layer, length: int) -> Callable[..., AttentionLayer]:
     """The class of a layer's file with the layer's keys; it takes d_model, h and d_k.
+
+    Args:
+        length: the number of items of the contexts that it scores.
 
     Raises:
         AssetError: the text of the file is not loaded in this process.
         Exception: whatever the text raises when it is run.
     """
-    return _made_by(layer, _class(layer.digest, layer.name))
+    return _made_by(layer, _class(layer.digest, layer.name), length)
 
 
-def _made_by(layer: Layer, made: Any) -> Callable[..., AttentionLayer]:
+def _made_by(layer: Layer, made: Any, length: int) -> Callable[..., AttentionLayer]:
     """A class with a layer's keys filled in; a torch module is made once for each size."""
     keys = dict(layer.keys)
     if not issubclass(made, nn.Module):
@@ -82,7 +86,7 @@ def _made_by(layer: Layer, made: Any) -> Callable[..., AttentionLayer]:
 
     @cache
     def module(d_model: int, h: int, d_k: int) -> AttentionLayer:
-        return ModuleLayer(lambda: made(d_model, h, d_k, **keys), d_model)
+        return ModuleLayer(lambda: made(d_model, h, d_k, **keys), d_model, length)
 
     return module
 

@@ -308,7 +308,30 @@ def test_a_frozen_parameter_of_a_module_is_none_of_the_layers(tmp_path: Path) ->
             X = X + self.table.weight[: X.shape[-2]]
             return self.free(X) @ X.transpose(-1, -2)
 
-    assert ModuleLayer(Frozen, 4).names == ["free.weight", "free.bias"]
+    assert ModuleLayer(Frozen, 4, 3).names == ["free.weight", "free.bias"]
+
+
+TOP_K = """
+import torch
+from torch import nn
+
+class TopK(nn.Module):
+    def __init__(self, d_model: int, h: int, d_k: int, k: int = 4) -> None:
+        super().__init__()
+        self.q, self.k = nn.Linear(d_model, h * d_k), k
+
+    def forward(self, X):
+        S = self.q(X) @ self.q(X).transpose(-1, -2)
+        least = S.topk(self.k, -1).values[..., -1:]
+        return S.masked_fill(S < least, -9.0)
+"""
+
+
+def test_a_module_is_tried_at_the_length_of_its_contexts(tmp_path: Path) -> None:
+    path = file_of(tmp_path, TOP_K)
+    check_layers(study_of(path, length=4))
+    with pytest.raises(LayerError, match="selected index k out of range"):
+        check_layers(study_of(path, length=3))
 
 
 def test_a_module_starts_as_its_own_initialisation_has_it(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 @cache
 def plain_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
     """A step of a layer in every lane, run by torch operation by operation."""
-    layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
+    layer = class_of(spec, sizes.length)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
     loss = loss_of(layer, sharpness, balanced)
 
     def loss_of_lane(theta: Theta, X: Tensor, y: Tensor) -> Tensor:
@@ -179,8 +179,8 @@ def _zeros_given(spec: Layer, sizes: Sizes, lanes: int) -> tuple[State, Contexts
     The two numbers differ here, since torch would take equal ones to be the same.
     """
     zeros = partial(torch.zeros, dtype=sizes.dtype, device=sizes.device)
-    shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
-    theta = {name: zeros(lanes, *shape) for name, (shape, _) in shapes.items()}
+    layer = class_of(spec, sizes.length)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
+    theta = {name: zeros(lanes, *shape) for name, (shape, _) in layer.parameters().items()}
     theta["tau"] = zeros(lanes)
     state = theta, zeros_like(theta), zeros_like(theta)
     rows = FIRST_LANES + 1
