@@ -83,7 +83,7 @@ def _check(run: Run) -> None:
     task, length = Task.of(cell, run.seed), cell.context.length
     nodes = torch.from_numpy(task.training_contexts(0, CONTEXTS)).long()
     X = torch.from_numpy(task.embedding).float()[nodes]
-    p = {name: torch.from_numpy(value).float() for name, value in start_of(layer, run).items()}
+    p = _start(layer, run)
     given = [one.clone() for one in (X, *p.values())]
     S = _scores(layer, X, p, (CONTEXTS, length, length))
     if not all(map(torch.equal, given, (X, *p.values()))):
@@ -91,7 +91,9 @@ def _check(run: Run) -> None:
     if not torch.equal(S, layer.scores(X, p)):
         raise LayerError("scores differ from call to call: a layer draws no random numbers")
     again = run_anew(cell, run.h, run.d_k)
-    if not torch.equal(S, again.scores(X, p)):
+    anew = _start(again, run)
+    is_same = p.keys() == anew.keys() and all(torch.equal(p[name], anew[name]) for name in p)
+    if not is_same or not torch.equal(S, again.scores(X, p)):
         raise LayerError(
             "scores differ when the file is run again: a layer draws no random numbers"
         )
@@ -100,6 +102,11 @@ def _check(run: Run) -> None:
         raise LayerError("the scores of a context depend on those beside it: [..., l, d_model]")
     y = labels(nodes, torch.from_numpy(task.graph.table).long()).float()
     _check_gradients(layer, again, cell, X, y, p)
+
+
+def _start(layer: AttentionLayer, run: Run) -> dict[str, Tensor]:
+    """What a layer starts from, float32, by name."""
+    return {name: torch.from_numpy(value).float() for name, value in start_of(layer, run).items()}
 
 
 def _check_shapes(layer: AttentionLayer) -> None:
@@ -112,17 +119,21 @@ def _check_shapes(layer: AttentionLayer) -> None:
             sizes = [*shape]
         except (TypeError, ValueError):
             raise LayerError(f"parameter {name}: not of the form ((8, 4), 0.1)") from None
-        if not isinstance(name, str) or name in TAKEN:
-            raise LayerError(
-                f"parameter {name!r}: not a name of its own; taken: {', '.join(TAKEN)}"
-            )
+        _check_name(name)
         if not all(type(size) is int and size > 0 for size in sizes):
             raise LayerError(f"parameter {name}: shape {tuple(sizes)} is not of positive int")
         if not isinstance(scale, float | int) or not 0 <= scale < math.inf:
             raise LayerError(f"parameter {name}: scale {scale} is not a number from 0")
+    for name in getattr(layer, "drawn", ()):
+        _check_name(name)
     cached = getattr(layer, "cached", None)
     if cached is not None and not (type(cached()) is int and cached() >= 0):
         raise LayerError(f"cached() is {cached()!r}, not how many numbers each token has")
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or name in TAKEN:
+        raise LayerError(f"parameter {name!r}: not a name of its own; taken: {', '.join(TAKEN)}")
 
 
 def _scores(
@@ -167,10 +178,12 @@ def _check_gradients(
     for told, own in (("from call to call", loss), ("when the file is run again", anew)):
         if not torch.equal(value, own(layer.scores(X[0], leaves), y[0], tau)):
             raise LayerError(f"the loss differs {told}: a layer draws no random numbers")
-    found: Mapping[str, Tensor | None] = dict.fromkeys(leaves)
+    trained = [*layer.parameters()]
+    found: Mapping[str, Tensor | None] = dict.fromkeys(trained)
     if value.requires_grad:
-        gradients = torch.autograd.grad(value, [*leaves.values()], allow_unused=True)
-        found = dict(zip(leaves, gradients, strict=True))
+        inputs = [leaves[name] for name in trained]
+        gradients = torch.autograd.grad(value, inputs, allow_unused=True)
+        found = dict(zip(trained, gradients, strict=True))
     for name, gradient in found.items():
         if gradient is None:
             raise LayerError(f"parameter {name} gets no gradient from the loss")

@@ -16,10 +16,12 @@ def start_of(layer: AttentionLayer, run: Run) -> dict[str, npt.NDArray[np.float6
     """The parameters of a layer from a file at the start, float64, by name.
 
     They come from ``problem.edge_task.initial_parameters``; for a torch module, they are what its
-    own initialisation draws from a seed of the run's, times ``training.initial_scale``.
+    own initialisation draws from a seed of the run's, the trained ones times
+    ``training.initial_scale``.
     """
     if not isinstance(layer, ModuleLayer):
         return initial_parameters(run, layer.parameters())
     stream = Stream.of(run.cell.problem_json, "module", run.seed)
     start = layer.start((stream.key0 << 32) | stream.key1)
-    return {name: value * run.cell.training.initial_scale for name, value in start.items()}
+    scaled = {name: start[name] * run.cell.training.initial_scale for name in layer.names}
+    return start | scaled

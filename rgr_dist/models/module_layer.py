@@ -6,7 +6,7 @@ batch. It keeps its authors' initialisation, and runs in evaluation mode, withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 
 import numpy as np
@@ -15,17 +15,28 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+ROUNDING = 1e-4
+"""By how much scores of the same tensors may differ."""
+
 
 class ModuleLayer:
     """A module at one size, as a layer of ``models.own_layer``.
 
     Parameters that do not reach the scores, such as those of values, stay as they are and do not
-    count as the layer's; nor do frozen parameters and buffers.
+    count as the layer's; nor do frozen parameters and buffers. Those of the latter that are random
+    are drawn for each seed.
 
     Args:
         make: makes a new module at each call.
         d_model: the width of the embeddings that it takes.
         length: the number of items of the contexts that it scores.
+
+    Attributes:
+        names: the trained parameters.
+        drawn: the dtypes of the random buffers and frozen parameters, by name.
+
+    Raises:
+        ValueError: its scores depend on random numbers that cannot be drawn for each seed.
     """
 
     def __init__(self, make: Callable[[], nn.Module], d_model: int, length: int) -> None:
@@ -38,6 +49,9 @@ class ModuleLayer:
         found = torch.autograd.grad(scores.square().sum(), [*named.values()], allow_unused=True)
         reached = dict(zip(named, found, strict=True))
         self.names = [name for name, gradient in reached.items() if gradient is not None]
+        other = self._made(1)
+        self.drawn = _drawn(_tensors(self.module), _tensors(other), named)
+        self._check_seeds(other, torch.randn(1, length, d_model, generator=torch.Generator()))
         self.module.requires_grad_(False)
         # What does not reach the scores is still computed, in the same type as the rest.
         self.held: dict[tuple[torch.dtype, torch.device], nn.Module] = {}
@@ -51,15 +65,25 @@ class ModuleLayer:
             torch.manual_seed(seed)
             return self.make().eval()
 
+    def _check_seeds(self, other: nn.Module, X: Tensor) -> None:
+        """Make sure that another seed's module differs in what is trained or drawn alone."""
+        given = {name: _tensors(other)[name] for name in (*self.names, *self.drawn)}
+        with torch.no_grad():
+            S, expected = functional_call(self.module, given, (X,)), other(X)
+        if not torch.allclose(S, expected, rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
+            raise ValueError(
+                "its scores depend on random numbers that are not trained: keep them in buffers"
+            )
+
     def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
         """Shapes of what reaches the scores; deviations are 0, since ``start`` gives the values."""
         named = dict(self.module.named_parameters())
         return {name: (tuple(named[name].shape), 0.0) for name in self.names}
 
     def start(self, seed: int) -> dict[str, npt.NDArray[np.float64]]:
-        """The parameters as the module's own initialisation draws them from a seed."""
-        named = dict(self._made(seed).named_parameters())
-        return {name: named[name].detach().double().numpy() for name in self.names}
+        """What is trained or drawn, as the module's own initialisation gives it from a seed."""
+        named = _tensors(self._made(seed))
+        return {name: named[name].double().numpy() for name in (*self.names, *self.drawn)}
 
     def hold(self, X: Tensor) -> None:
         """Keep a copy with the type and device of X, made outside torch.func, which forbids it."""
@@ -68,9 +92,37 @@ class ModuleLayer:
             self.held[kind] = deepcopy(self.module).to(X.device, X.dtype)
 
     def scores(self, X: Tensor, p: Mapping[str, Tensor]) -> Tensor:
-        """The module's scores [b, l, l] of contexts [b, l, d_model], or [l, l] of one context."""
+        """The module's scores [b, l, l] of contexts [b, l, d_model], or [l, l] of one context.
+
+        Args:
+            p: what ``start`` returns, by name; only trained parameters get gradients.
+        """
         contexts = X[None] if X.dim() == 2 else X
         self.hold(X)
-        module = self.held[X.dtype, X.device]
-        scores: Tensor = functional_call(module, dict(p), (contexts,))
+        module, given = self.held[X.dtype, X.device], dict(p)
+        for name, kind in self.drawn.items():
+            given[name] = given[name].detach().to(X.dtype if kind.is_floating_point else kind)
+        scores: Tensor = functional_call(module, given, (contexts,))
         return scores[0] if X.dim() == 2 else scores
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a module, by name."""
+    named = [*module.named_parameters(), *module.named_buffers()]
+    return {name: tensor.detach() for name, tensor in named}
+
+
+def _drawn(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor], trained: Collection[str]
+) -> dict[str, torch.dtype]:
+    """The dtypes of what is not trained and differs between the modules of two seeds, by name."""
+    drawn = {}
+    for name, here in one.items():
+        there = other[name]
+        if name in trained or torch.equal(here, there):
+            continue
+        is_kept = here.is_floating_point() or torch.equal(there.float().to(there.dtype), there)
+        if here.shape != there.shape or not is_kept:
+            raise ValueError(f"{name} is random, and has no fixed shape or no numbers of float32")
+        drawn[name] = here.dtype
+    return drawn

@@ -15,6 +15,7 @@ from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.lanes.own_program import has_compiler
+from rgr_dist.engines.layer_start import start_of
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import make_layer, paid
@@ -309,6 +310,91 @@ def test_a_frozen_parameter_of_a_module_is_none_of_the_layers(tmp_path: Path) ->
             return self.free(X) @ X.transpose(-1, -2)
 
     assert ModuleLayer(Frozen, 4, 3).names == ["free.weight", "free.bias"]
+
+
+RANDOM = """
+import torch
+from torch import nn
+
+class Features(nn.Module):
+    def __init__(self, d_model: int, h: int, d_k: int) -> None:
+        super().__init__()
+        self.q, self.k = (nn.Linear(d_model, h * d_k, bias=False) for _ in "qk")
+        self.register_buffer("omega", torch.randn(h * d_k, 8))
+        self.register_buffer("order", torch.randperm(8))
+        self.register_buffer("position", torch.arange(8) / 8)
+        self.mix = nn.Parameter(torch.randn(8), requires_grad=False)
+        mask = torch.zeros(8).masked_fill(torch.randperm(8) < 2, -torch.inf)
+        self.register_buffer("mask", mask)
+
+    def forward(self, X):
+        Q, K = (torch.tanh(W(X) @ self.omega) for W in (self.q, self.k))
+        weights = (self.mask + self.position).softmax(-1) * self.mix
+        return (Q[..., self.order] * weights) @ K.transpose(-1, -2)
+"""
+
+
+@pytest.mark.parametrize("length", [7, 16])
+def test_what_is_random_in_a_module_is_drawn_for_each_seed(tmp_path: Path, length: int) -> None:
+    study = study_of(file_of(tmp_path, RANDOM), length=length, training={"initial_scale": 2.0})
+    check_layers(study)
+    runs, layer = runs_of(study, 2, 3), make_layer(study.cells[0], 2, 3)
+    assert isinstance(layer, ModuleLayer)
+    assert paid(layer) == (2 * 12 * 2 * 3, None)
+    trained, drawn = {"q.weight", "k.weight", "tau"}, {"omega", "order", "mix", "mask"}
+    starts, ends = (PLAIN.weights_after(runs, steps) for steps in (0, 20))
+    for start, end in zip(starts, ends, strict=True):
+        assert start.keys() == trained | drawn
+        for name in drawn:
+            np.testing.assert_array_equal(start[name], end[name], name)
+        assert not np.array_equal(start["q.weight"], end["q.weight"])
+        assert np.isneginf(start["mask"]).sum() == 2, "which initial_scale does not change"
+        assert sorted(start["order"]) == [*range(8)]
+    for name in ("omega", "mix"):
+        assert len({start[name].tobytes() for start in starts}) == len(runs)
+    X = torch.randn(2, length, 12, dtype=torch.float64)
+    for run, start in zip(runs, starts, strict=True):
+        own = layer.make().double()
+        own.load_state_dict(
+            {name: torch.from_numpy(start[name]) for name in start if name != "tau"}, strict=False
+        )
+        p = {name: torch.from_numpy(value) for name, value in start_of(layer, run).items()}
+        assert torch.equal(layer.scores(X, p), own(X))
+    for one, expected in zip(
+        ends, ReferenceEngine(torch.float64).weights_after(runs, 20), strict=True
+    ):
+        for name in trained:
+            np.testing.assert_allclose(one[name], expected[name], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'self.register_buffer("omega", torch.randn(h * d_k, 8))',
+            "self.omega = torch.randn(h * d_k, 8)",
+            "not trained: keep",
+        ),
+        (
+            '"order", torch.',
+            '"large", torch.randperm(8) + 2**30); self.register_buffer("order", torch.',
+            "large is random, and",
+        ),
+        (
+            '"omega", torch.randn(h * d_k, 8)',
+            '"omega", torch.tensor(__import__("numpy").random.randn(h * d_k, 8)).float()',
+            "differ when the file is run again",
+        ),
+        ("omega", "tau", "parameter 'tau': not a name of its own"),
+    ],
+    ids=["a plain tensor", "large numbers", "numpy's", "tau"],
+)
+def test_random_numbers_that_no_seed_draws_are_refused(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    study = study_of(file_of(tmp_path, RANDOM.replace(old, new)))
+    with pytest.raises(LayerError, match=said):
+        check_layers(study)
 
 
 TOP_K = """

@@ -191,8 +191,9 @@ class OwnLanes:
         self.parts = self._parts()
 
     def is_finite(self) -> list[bool]:
-        """Whether every parameter of each lane is finite."""
-        rows = [value.reshape(len(value), -1) for value in self.theta.values()]
+        """Whether every trained parameter of each lane is finite."""
+        trained = (*self.own_layer.parameters(), "tau")
+        rows = [self.theta[name].reshape(len(self.theta[name]), -1) for name in trained]
         finite: list[bool] = torch.cat(rows, 1).isfinite().all(1).tolist()
         return finite[: len(self)]
 

@@ -28,7 +28,11 @@ class OwnTrainer(Trainer):
         sharpness, balanced = run.cell.training.sharpness, run.cell.graph.balanced
         self.loss_of_scores = loss_of(self.layer, sharpness, balanced)
         start = start_of(self.layer, run)
-        self.p = {name: Parameter(torch.from_numpy(p).to(dtype)) for name, p in start.items()}
+        trained = self.layer.parameters()
+        self.p = {
+            name: Parameter(torch.from_numpy(p).to(dtype), requires_grad=name in trained)
+            for name, p in start.items()
+        }
         self.tau = Parameter(torch.zeros((), dtype=dtype))
         super().__init__(run, {**self.p, "tau": self.tau})
 

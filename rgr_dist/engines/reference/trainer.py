@@ -48,8 +48,9 @@ class Trainer(ABC):
         return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
 
     def is_finite(self) -> bool:
-        """Whether every parameter is finite."""
-        return all(bool(torch.isfinite(p).all()) for p in self.theta.values())
+        """Whether every trained parameter is finite."""
+        trained = (p for p in self.theta.values() if p.requires_grad)
+        return all(bool(torch.isfinite(p).all()) for p in trained)
 
     def step(self, index: int) -> None:
         """One training step, down the autograd gradient."""
