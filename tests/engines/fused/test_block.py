@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from rgr_dist.engines.api import Weights
-from rgr_dist.engines.fused.block import columns
+from rgr_dist.engines.fused.block import attention, columns
 from rgr_dist.engines.fused.block.lane import BlockLane
+from rgr_dist.engines.fused.block.step import Sizes
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.simd import WIDTH
 from rgr_dist.engines.fused.simd_memory import zeros
@@ -128,6 +129,26 @@ def test_gelu_and_its_slope_are_torchs() -> None:
     np.testing.assert_allclose(out[:-1], expected.detach().numpy()[:-1], atol=1e-6)
     assert exact.grad is not None
     np.testing.assert_allclose(slope, exact.grad.numpy(), atol=1e-6)
+
+
+def test_a_score_is_one_sum_however_many_heads_and_positions_there_are() -> None:
+    """Whether a pair fills a tile, whose rows the processor sets, changes no bit of its sum."""
+    d, E = 37, 40
+    X, Z = zeros(16 * E, WIDTH).reshape(16, E, WIDTH), zeros(16 * E, WIDTH).reshape(16, E, WIDTH)
+    draw = np.random.default_rng(0)
+    X[:, :d], Z[:, :d] = draw.standard_normal((2, 16, d, WIDTH))
+
+    def sums(h: int, n: int) -> np.ndarray:
+        out = zeros(h * n, WIDTH)
+        sizes = Sizes(h=h, k=1, v=1, d=d, E=E, n=n, f=1, V=1)
+        attention.pair_sums(out.ravel(), X[:h].ravel(), Z[:n].ravel(), sizes)
+        return out.reshape(h, n, WIDTH)
+
+    whole = sums(16, 16)
+    exact = np.einsum("hiw,niw->hnw", X.astype(float), Z.astype(float))
+    np.testing.assert_allclose(whole, exact, rtol=0, atol=1e-5)
+    for h, n in ((4, 7), (3, 8), (8, 5), (3, 7), (4, 12), (1, 1)):
+        np.testing.assert_array_equal(sums(h, n), whole[:h, :n], f"h = {h}, n = {n}")
 
 
 def test_the_layer_norm_is_that_of_the_model() -> None:

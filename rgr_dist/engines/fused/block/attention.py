@@ -16,7 +16,6 @@ from rgr_dist.engines.fused.simd import (
     fma,
     keep_apart,
     splat,
-    sum_of_rows,
     where_above,
 )
 from rgr_dist.engines.fused.simd_memory import load, store
@@ -36,6 +35,8 @@ def pair_sums(out: Any, X: Any, Z: Any, sizes: Any) -> None:
 def _sums(out: Any, X: Any, xs: int, out_x: int, Y: Any, ys: int, out_y: int, sizes: Any) -> None:
     """``out`` [x, y]: the sum over the features of X [x] times Y [y], several x at a time.
 
+    Each sum takes the features one after another, so that it does not depend on ``ROWS``.
+
     Args:
         out_x, out_y: steps in ``out`` to the next x and y.
     """
@@ -50,13 +51,10 @@ def _sums(out: Any, X: Any, xs: int, out_x: int, Y: Any, ys: int, out_y: int, si
                 sums = fma(load(ROWS, X, x * vector + i, vector), row, sums)
             store(out, x * out_x + y * out_y, out_x, sums)
         for x in range(whole, xs):
-            # Four features at a time, so that no sum waits for the one before; those from d to E
-            # are 0.
-            fours = splat(4, 0.0)
-            for i in range(0, vector, 4 * WIDTH):
-                four = load(4, X, x * vector + i, WIDTH)
-                fours = fma(four, load(4, Y, y * vector + i, WIDTH), fours)
-            store(out, x * out_x + y * out_y, 0, sum_of_rows(fours))
+            total = splat(1, 0.0)
+            for i in range(0, d * WIDTH, WIDTH):
+                total = fma(load(1, X, x * vector + i, 0), load(1, Y, y * vector + i, 0), total)
+            store(out, x * out_x + y * out_y, 0, total)
 
 
 @numba.njit(nogil=True)
