@@ -219,9 +219,9 @@ def _derivatives(
     log_p = np.maximum(log_p, -1e300)
 
     def ratio(end: Array) -> Array:
-        """φ(end) / P."""
+        """φ(end) / P, at most e^300, whose square is finite: an interval of no weight adds 0."""
         log_density = -0.5 * np.where(np.isfinite(end), end, 0.0) ** 2 - 0.5 * math.log(2 * math.pi)
-        return np.where(np.isfinite(end), np.exp(np.minimum(log_density - log_p, 600.0)), 0.0)
+        return np.where(np.isfinite(end), np.exp(np.minimum(log_density - log_p, 300.0)), 0.0)
 
     A, B = ratio(a), ratio(b)
     a, b = (np.where(np.isfinite(end), end, 0.0) for end in (a, b))

@@ -117,6 +117,21 @@ def test_weights_repeat_and_lines_move_along(seed: int, shift: float, tilt: floa
     assert tilted.sigma == pytest.approx(weighted.sigma, rel=1e-4)
 
 
+@pytest.mark.parametrize("counts", [(2, 0, 0, 2, 2, 0), (3, 0, 0, 1, 2, 0)])
+def test_what_has_no_weight_is_left_out_however_unlikely_it_is(counts: tuple[int, ...]) -> None:
+    """The weighted intervals are open, and σ grows until the others have no share at all."""
+    lower = np.log([1, 1, 6, 1, 64, 2])
+    upper = np.log([2, 2, 8, 2, 128, 4])
+    lower[[0, 3]], upper[4] = -np.inf, np.inf
+    design = np.column_stack([np.ones(6), np.log([6, 3, 10.75, 5.375, 16, 8])])
+    weights, kept = np.array(counts), np.array(counts) > 0
+    whole = fit(lower, upper, design, weights)
+    alone = fit(lower[kept], upper[kept], design[kept], weights[kept])
+    assert whole.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-8)
+    z, its = (one.coefficients / one.sigma for one in (whole, alone))  # σ itself has no end
+    assert z == pytest.approx(its, rel=1e-4)
+
+
 def test_a_line_through_every_interval_has_the_least_sigma() -> None:
     x = np.arange(6.0)
     design = np.column_stack([np.ones(6), x])
