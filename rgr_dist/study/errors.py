@@ -19,10 +19,7 @@ WANTED = {
     "tuple_type": "input should be a list",
     "too_short": "give at least one",
     "string_pattern_mismatch": "give letters, digits, '.', '_' and '-', a letter or digit first",
-} | dict.fromkeys(
-    ("dict_type", "model_type", "union_tag_not_found"),
-    "input should be a mapping of keys to values",
-)
+} | dict.fromkeys(("dict_type", "model_type"), "input should be a mapping of keys to values")
 """What would be valid, by kind of error, where pydantic would use Python's words."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
@@ -72,6 +69,8 @@ def _explain(error: Any, document: Any) -> tuple[str, str]:
     if kind == "value_error":  # from a spec's validator: its message starts with the key
         key, _, said = str(error["ctx"]["error"]).partition(": ")
         return ".".join(filter(None, (path, key))), said
+    if kind == "union_tag_not_found":
+        path, kind = f"{path}.family", "missing"
     if kind == "missing":
         return path, "missing; it has no default"
     if kind == "union_tag_invalid":

@@ -246,6 +246,16 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ),
     ("model: facts\ndatabase: {family: functoin, keys: 8}", "did you mean 'function'"),
     (
+        "model: facts\ndatabase: {keys: 8, queries: 4, values: 8}",
+        "database.family: missing; it has",
+    ),
+    ("model: facts\ndatabase: {family: null, keys: 8}", "database.family: "),
+    ("model: facts\ndatabase: 8", "database: 8 is not valid: input should be a mapping of keys"),
+    (
+        "model: facts\ndatabase: [8]",
+        "database: [8] is not valid: input should be a mapping of keys",
+    ),
+    (
         "model: facts\ndatabase: {family: low-rank, keys: 8, queries: 4, values: 8, rank: 9}",
         "database.rank: 9 is not",
     ),
