@@ -153,7 +153,7 @@ def _keys(
     layer: ast.ClassDef, own: Mapping[str, tuple[ast.expr | None, ast.expr | None]]
 ) -> Fields:
     """A layer's keys, from the type and the default of each."""
-    types = {name: ast.unparse(kind) if kind else "unknown" for name, (kind, _) in own.items()}
+    types = {name: _text(kind) if kind else "unknown" for name, (kind, _) in own.items()}
     for name, kind in types.items():
         if kind not in KINDS:
             raise ValueError(f"the key {name} is of type {kind}; give {', '.join(KINDS)}")
@@ -195,11 +195,18 @@ def _init_of(node: ast.ClassDef) -> ast.arguments:
 def _default(name: str, kind: str, node: ast.expr) -> Key:
     try:
         value = ast.literal_eval(node)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise ValueError(
-            f"the default of {name} is {ast.unparse(node)}; give a number, text, True or False"
+            f"the default of {name} is {_text(node)}; give a number, text, True or False"
         ) from None
     return _as(name, kind, value)
+
+
+def _text(node: ast.expr) -> str:
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return "an expression that is nested too deeply"
 
 
 def _as(name: str, kind: str, value: Any) -> Key:

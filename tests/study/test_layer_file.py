@@ -133,6 +133,14 @@ BAD_FILES = {
     "a size with a default": (without(TEXT, "d_k: int", "d_k: int = 4"), "without a default"),
     "a type": (without(TEXT, "kind: str", "kind: list"), "the key kind is of type list"),
     "a default": (without(TEXT, '"plain"', "str(3)"), "the default of kind is str(3)"),
+    "a long default": (
+        without(TEXT, '"plain"', " + ".join(['"a"'] * 500)),
+        "the default of kind is an expression that is nested too deeply; give a number",
+    ),
+    "a long type": (
+        without(TEXT, "kind: str", f"kind: {' | '.join(['str'] * 500)}"),
+        "the key kind is of type an expression that is nested too deeply; give int",
+    ),
     "a wrong default": (without(TEXT, "int = 2", "int = 2.5"), "groups: 2.5 is not valid"),
     "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
     "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
