@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import LARGEST, How, check_room, drawn_cell
+from rgr_dist.cli.options import LARGEST, MOST_DRAWS, How, check_room, drawn_cell
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def construct(
     find: Annotated[
         float | None, typer.Option(help="Find the least d_k exact in this share of draws.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of graph, embedding, signatures.")] = 100,
+    draws: Annotated[
+        int, typer.Option(min=1, max=MOST_DRAWS, help="Draws of graph, embedding, signatures.")
+    ] = 100,
     save: Annotated[
         str | None, typer.Option(metavar="FILE.safetensors", help="Keep the weights of draw 0.")
     ] = None,

@@ -23,6 +23,8 @@ EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "M,D_MODEL"
 LARGEST = 2**31 - 1
 """The largest size, as in a study."""
+MOST_DRAWS = 1_000_000
+"""Most draws of one command, whose scores are all in memory."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[

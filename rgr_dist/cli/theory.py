@@ -12,6 +12,7 @@ import typer
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import (
     LARGEST,
+    MOST_DRAWS,
     How,
     OneCell,
     Out,
@@ -71,7 +72,10 @@ def bounds(
         bool, typer.Option("--one-head", help="Decide whether one head can hold drawn graphs.")
     ] = False,
     draws: Annotated[
-        int | None, typer.Option(min=1, help="Of --one-head: draws of graph and embedding, or 10.")
+        int | None,
+        typer.Option(
+            min=1, max=MOST_DRAWS, help="Of --one-head: draws of graph and embedding, or 10."
+        ),
     ] = None,
     degree: Annotated[
         int | None, typer.Option(min=1, help="Of --one-head: r-regular graphs; permutations else.")

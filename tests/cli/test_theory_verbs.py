@@ -274,6 +274,8 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ),
         ("construct --algorithm 5 --m 16 --d-k 3 --store x", "take --colouring equitable"),
         ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
+        (f"construct --algorithm 1 --m 16 --d-k 1 --draws {10**20}", "--draws"),
+        (f"bounds --one-head --d-model 2 --m 4 --draws {10**20}", "--draws"),
         ("construct --algorithm 1 --m 16 --length 4", "--length: only algorithm 2 has it"),
         ("construct --algorithm 2 --m 16 --length 17", "context.length: 17"),
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
