@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from functools import cached_property
@@ -51,7 +51,7 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
 
 def run(
     study: str | Path | Study,
-    store: Store | None = None,
+    store: Store | str | Path | None = None,
     *,
     overrides: Sequence[str] = (),
     out: str | Path | None = None,
@@ -66,7 +66,7 @@ def run(
 
     Args:
         study: a name, a path, or a study.
-        store: where its runs are; by default the study's own.
+        store: where its runs are, a store or as ``out``; by default the study's own.
         overrides: as in ``load``, for a name or a path.
         out: the store as in ``load``, instead of ``store``.
         cpus, address, engine, gpus, retry_failed: as for ``rgr run``.
@@ -87,7 +87,7 @@ def run(
         opened = load(study, overrides, "results" if out is None else out)
     if store is not None:
         opened = copy(opened)
-        opened.store = store
+        opened.store = store if isinstance(store, Store) else Store(str(store))
     return opened.run(cpus, address, engine, gpus, show, retry_failed)
 
 
@@ -142,6 +142,8 @@ class Study:
         out: str | Path = "results",
         **keys: Any,
     ) -> None:
+        if not isinstance(document, Mapping | None):
+            raise StudyError(f"{document}: not the keys of a study; rgr.load reads a study's file")
         self.study, self.store = parse_study({**(document or {}), **keys}), Store(str(out))
 
     @classmethod
@@ -270,7 +272,11 @@ class Study:
         return pd.DataFrame(prediction.rows)
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
-        return heads_named(self.study, [int(h)] if isinstance(h, int | np.integer) else h)
+        heads = [*h] if isinstance(h, Iterable) and not isinstance(h, str) else [h]
+        for one in heads:
+            if not isinstance(one, int | np.integer):
+                raise StudyError(f"h: {one!r} is no integer; give a head count or several")
+        return heads_named(self.study, [int(one) for one in heads])
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -348,11 +354,14 @@ class Study:
             width: of the new figure, in inches; by default that of a paper's column or page.
 
         Raises:
-            StudyError: the report has no such figure, or ``ax`` does not match its panels.
+            StudyError: the report has no such figure, or ``ax`` does not match its panels; the
+                width is below 1 or above 50 inches.
         """
         from rgr_dist.analysis.drawing.plot import plot
         from rgr_dist.analysis.report.contents import figures, sections
 
+        if width is not None and not 1 <= width <= 50:
+            raise StudyError(f"width: {width} is not valid; give 1 to 50 inches")
         return plot(figures(sections(self._results), [name])[0], ax, width)
 
     def report(self) -> str:

@@ -79,12 +79,20 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
         assert study.curves(h=4, cell=cell).table.equals(study.curves([4], "m=16,d_model=8").table)
     with pytest.raises(StudyError, match="m=99"):
         study.curves(cell="m=99,d_model=8")
+    with pytest.raises(StudyError, match="cell 16: not in small; it has m=16,d_model=8; "):
+        study.explain(cell=16)
+    for h in ("12", 2.0, ["1"]):
+        with pytest.raises(StudyError, match=r"h: '?[\d.]+'? is no integer; give a head count"):
+            study.curves(h=h)
 
 
 def test_figures_are_those_of_the_report(study: rgr.Study) -> None:
     assert {"law", "heads", "curves"} <= {*study.figures()}
     canvas = Canvas()
     assert study.figure("curves", canvas.subplots(1, len(study.cells))) is canvas
+    for width in (0, -1, 51):
+        with pytest.raises(StudyError, match=f"width: {width} is not valid; give 1 to 50 inches"):
+            study.figure("law", width=width)
     with pytest.raises(StudyError, match="no figure 'laws'; its figures: law, "):
         study.figure("laws")
 
@@ -107,6 +115,8 @@ def test_a_study_from_keywords_is_checked_as_a_file_is(
     path = tmp_path / "again.yaml"
     path.write_text(made.to_yaml())
     assert rgr.load(path).study == made.study
+    with pytest.raises(StudyError, match=r"again\.yaml: not the keys of a study; rgr\.load reads"):
+        rgr.Study(str(path))
     with pytest.raises(StudyError, match=r"study: search\.head: unknown key.*heads"):
         rgr.Study(keys, search={"head": [1]})
     assert not (tmp_path / "runs").exists()
@@ -197,8 +207,9 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
         done = rgr.run(asked, out=out, show=False)
         assert done.best()["D_K"].notna().all()
     assert sorted((out / "runs").iterdir()) == before
-    elsewhere = rgr.run(done, rgr.Store(str(out)), show=False)
-    assert elsewhere.best().equals(done.best())
+    for store in (rgr.Store(str(out)), out, str(out)):
+        elsewhere = rgr.run(done, store, show=False)
+        assert elsewhere.best().equals(done.best())
     own = rgr.load(finished / "small.yaml", out=tmp_path)
     assert rgr.run(own, out=out, show=False).store.root == done.store.root
     assert own.store.root == str(tmp_path)

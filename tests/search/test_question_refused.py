@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ray import tune
+from ray.tune import Callback
 
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
 from tests.search.driven import train
@@ -37,6 +38,13 @@ REFUSED = [
     ({"slots": 1.5}, "slots: give a positive integer, not 1.5"),
     ({"guess": 65}, "guess: 65 lies outside the values 1…64"),
     ({"axis": "seed"}, "axis: 'seed' is set by the search; name another"),
+    ({"metric": None}, "metric: missing; give the name of a number that the trainable reports"),
+    ({"run_config": {}}, "run_config: give a ray.tune.RunConfig, not {}"),
+    ({"callbacks": Callback()}, "callbacks: give a list of ray.tune.Callback, not <ray.tune."),
+    ({"callbacks": None}, "callbacks: give a list of ray.tune.Callback, not None"),
+    ({"callbacks": "csv"}, "callbacks: give a list of ray.tune.Callback, not 'csv'"),
+    ({"resources": 2}, "resources: give names and numbers, such as {'cpu': 2}, not 2"),
+    ({"resources": "cpu"}, "resources: give names and numbers, such as {'cpu': 2}, not 'cpu'"),
     ({"metric": ""}, "metric: String should have at least 1 character, not ''"),
     ({"config": {"width": 3}}, "config: 'width' is set by the search"),
     ({"config": {"depth": 3}}, "config: 'depth' is set by the search"),
@@ -78,6 +86,19 @@ def test_what_the_search_does_not_know_is_refused_before_ray_starts(
         find_thresholds(**options | change)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [{"cpu": 2}, tune.PlacementGroupFactory([{"CPU": 2}]), lambda config: {"cpu": 2}],
+)
+def test_what_tune_takes_is_not_refused(resources: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgr_dist.search.tune.trials.run", lambda search, trainable, **how: how)
+    asked = {"resources": resources, "run_config": tune.RunConfig(), "callbacks": (Callback(),)}
+    ran: Any = find_thresholds(
+        train, "width", range(1, 65), "accuracy", 0.9, over={"depth": [1]}, **asked
+    )
+    assert asked.items() <= ran.items()
 
 
 @pytest.mark.parametrize("name", ["over", "cost", "keep_within"])
