@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, StrictStr
 
+from rgr_dist.faults import shown
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.spec import Spec
 
@@ -86,10 +87,11 @@ def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
     except UnicodeDecodeError:
         said = "not a text file in UTF-8"
     except (ValueError, csv.Error, pa.ArrowException) as error:
-        said = str(error).split("\n")[0].rstrip(". ")
+        said = str(error)
     except Exception as error:  # parsers raise errors of any kind
         said = f"cannot be read: {str(error) or type(error).__name__}"
-    raise StudyError(f"{path}: {said}; {wanted}")
+    first = said.strip().split("\n")[0].rstrip(". ")
+    raise StudyError(f"{path}: {shown(first)}; {wanted}")
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -131,6 +131,18 @@ def test_bad_lines_are_refused(read: Read, text: str, said: str, tmp_path: Path)
     assert refused(read, path).startswith(said)
 
 
+@pytest.mark.parametrize(("read", "table"), [(read_edges, EDGES), (read_triples, TRIPLES)])
+def test_a_damaged_footer_is_refused_in_one_line(
+    read: Read, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.parquet"
+    table.to_parquet(path)
+    content = path.read_bytes()
+    for size in range(4, 400, 4):  # of the footer, which then begins amid its bytes
+        path.write_bytes(content[:-8] + size.to_bytes(4, "little") + content[-4:])
+        assert "cannot be read: " in refused(read, path)
+
+
 @pytest.mark.parametrize(
     ("read", "columns", "said", "wanted"),
     [
