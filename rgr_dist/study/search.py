@@ -188,8 +188,12 @@ class Search(Spec):
         others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
         self.leaves_out(others, f"not for axis {self.axis}")
         of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]
+        if self.mode != "threshold" and self.keep_within is not None:  # null keeps all, as they do
+            of_other_mode.append("keep_within")
         of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
+        if not self.transition_seeds:
+            self.leaves_out(["transition_window"], "has no use without transition_seeds")
         if self.total and (self.mode == "threshold" or self.d_vo):
             raise ValueError("per.total: only for mode grid, without d_vo, which follows from it")
         if self.mode == "grid" and not self.widths:

@@ -125,6 +125,15 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "search: {mode: grid, D_K: [8], heads: all, confirm_seeds: 0}",
         "search.heads: all; mode",
     ),
+    (
+        "search: {mode: grid, D_K: [8], heads: [1], keep_within: 0.5}",
+        "search.keep_within: not for mode grid; leave it out",
+    ),
+    ("search: {mode: widest, keep_within: 0}", "search.keep_within: not for mode widest; leave"),
+    (
+        "search: {transition_window: 3}",
+        "search.transition_window: has no use without trans",
+    ),
     ("search: {mode: widest, max_D_K: 64}", "search.max_D_K: not for mode widest; leave it out"),
     ("search: {mode: widest, D_K: [8]}", "search.D_K: not for mode widest; leave it out"),
     ("search: {mode: widest, heads: all, confirm_seeds: 0}", "needs a list of heads"),

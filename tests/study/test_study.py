@@ -196,12 +196,13 @@ def searches() -> st.SearchStrategy[dict[str, Any]]:
         "heads": heads,
         "seeds": st.integers(1, 20),
         "target": st.floats(0.5, 1),
-        "keep_within": st.none() | st.floats(0, 9),
+        "keep_within": st.none(),
         "intervals": st.booleans(),
     }
     widths = st.lists(st.integers(1, 9), unique=True).map(lambda extra: [6720, *extra])
+    own = {"max_D_K": st.integers(64, 900), "keep_within": st.floats(0, 9)}
     return st.fixed_dictionaries(
-        {}, optional=common | {"max_D_K": st.none() | st.integers(64, 900)}
+        {}, optional=common | {key: st.none() | value for key, value in own.items()}
     ) | st.fixed_dictionaries({"mode": st.just("grid"), "D_K": widths}, optional=common)
 
 
