@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from array import array
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -85,12 +86,16 @@ def _csv(file: BinaryIO) -> pa.Table:
     head = [name.strip() for name in next(lines, [])]
     if sorted(head) != sorted(NAMES):
         raise ValueError(f"its first line is {','.join(head)[:LONGEST]!r}")
-    rows = []
+    labels: list[dict[str, int]] = [{} for _ in head]  # each text is in memory once
+    numbers = [array("i") for _ in head]
     for row in filter(None, lines):
         if len(row) != len(NAMES):
             raise ValueError(f"line {lines.line_num} is {','.join(row)[:LONGEST]!r}")
-        rows.append(dict(zip(head, row, strict=True)))
-    return pa.Table.from_pylist(rows, pa.schema(dict.fromkeys(NAMES, pa.string())))
+        for column, known, entry in zip(numbers, labels, row, strict=True):
+            column.append(known.setdefault(entry, len(known)))
+    entries = [pa.array([*known], pa.string()) for known in labels]
+    columns = map(pa.DictionaryArray.from_arrays, map(np.array, numbers), entries)
+    return pa.table(dict(zip(head, columns, strict=True)))
 
 
 def _has_triples(schema: pa.Schema) -> bool:

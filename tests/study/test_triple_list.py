@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,15 @@ def test_texts_are_numbered_alike_however_a_parquet_file_codes_them(tmp_path: Pa
         for row in range(3):  # a dictionary for each group
             writer.write_table(table.slice(row, 1))
     assert read_triples(tmp_path / "a.parquet").tolist() == [[0, 0, 0], [1, 0, 1], [2, 0, 2]]
+
+
+def test_lines_that_repeat_their_entries_take_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [(i // 100, i % 100, i % 7) for i in range(50_000)]
+    path.write_text("key,query,value\n" + "".join("{},{},{}\n".format(*row) for row in rows))
+    assert read_triples(path).tolist() == [list(row) for row in rows]  # imports what it needs
+    tracemalloc.start()
+    read_triples(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * path.stat().st_size
