@@ -25,7 +25,7 @@ from rich import get_console
 
 from rgr_dist.cli import checking, construct, figures, results, running, theory, tuning, watching
 from rgr_dist.cli.listing import nowhere
-from rgr_dist.cli.options import AT_END, EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
+from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0
@@ -131,12 +131,9 @@ def call(arguments: Sequence[str]) -> int:
     said in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
     interrupted.
     """
-    AT_END.clear()
     try:
         result: Any = app(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
-            for line in AT_END:
-                say_error(*line)
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         say_error(_message(error))
@@ -145,7 +142,7 @@ def call(arguments: Sequence[str]) -> int:
         say_error(f"{error};", _resume(arguments))
         return EXIT_BROKEN
     except UserError as error:
-        say_error("; ".join([str(error), *map(" ".join, AT_END)]))
+        say_error(str(error))
         return EXIT_BAD_INPUT
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:

@@ -146,8 +146,6 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     return shown(shlex.join([study, *given, *where]))
 
 
-AT_END: list[tuple[str, str]] = []
-"""What ``say_error`` says when a command ends; if it ends with an error, in that one line."""
 LONGEST_LINE = 500
 """Characters to which a line on standard error is cut."""
 

@@ -11,7 +11,6 @@ import typer
 
 from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.cli.options import (
-    AT_END,
     LARGEST,
     Heads,
     How,
@@ -70,7 +69,7 @@ def thresholds(
 def stored_results(
     study: str, overrides: Sequence[str] | None, out: str
 ) -> tuple[StudyResults, Store]:
-    """A study's results and its store; in the end says so if that has no run of the study.
+    """A study's results and its store; says so if the store has no run of the study.
 
     Raises:
         UserError: there is no store.
@@ -80,7 +79,7 @@ def stored_results(
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty:
-        AT_END.append(no_runs(study, out, overrides))
+        say_error(*no_runs(study, out, overrides))
     return results, store
 
 

@@ -34,15 +34,6 @@ ELSEWHERE = {
     "storage_path": "give run_config=RunConfig(storage_path=…)",
 }
 """Arguments of a Tuner that make no sense here, and what to use instead."""
-TUNES = {
-    "run_config": ("storage_path", "a ray.tune.RunConfig"),
-    "callbacks": ("__iter__", "a list of ray.tune.Callback"),
-    "resources": (
-        "keys required_resources as_placement_group_factory __call__",
-        "names and numbers, such as {'cpu': 2}",
-    ),
-}
-"""Arguments that Tune takes: attributes of which each has one, and what has it."""
 OF_THE_RUN: dict[str, Any] = {
     "config": None, "store": None, "slots": None, "resources": None, "stop": None,
     "run_config": None, "callbacks": (), "keep": None, "speculate": True,
@@ -173,6 +164,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
         raise ValueError("metric: missing; give the name of a number that the trainable reports")
     _check(trainable, how)
     config, stop, store = how["config"] or {}, how["stop"] or {}, how.pop("store")
+    how["callbacks"] = how["callbacks"] or ()
     question.check_config(config)
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
     about |= {"config": dict(config), "trainable": trainable}
@@ -226,11 +218,6 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
             f"trainable: give a function of a config or a class of ray.tune.Trainable, "
             f"not {trainable!r}"
         )
-    for name, (attributes, wanted) in TUNES.items():
-        given = how[name]
-        has_one = any(hasattr(given, attribute) for attribute in attributes.split())
-        if given is not OF_THE_RUN[name] and (isinstance(given, str) or not has_one):
-            raise ValueError(f"{name}: give {wanted}, not {given!r}")
     slots, keep = how["slots"], how["keep"]
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
         raise ValueError(f"slots: give a positive integer, not {slots!r}")
