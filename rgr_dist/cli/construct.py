@@ -175,6 +175,11 @@ def _store_for(made: Constructor, out: str) -> Store:
         )
     if made.algorithm == "5" and made.options.colouring == "batched":
         raise UserError("--store: runs of algorithm 5 take --colouring equitable")
+    if made.algorithm in ("1", "2", "3", "4") and made.cell.graph.family != "permutation":
+        raise UserError(
+            f"--store: runs of algorithm {made.algorithm} are of permutations that are drawn; "
+            "leave --graph or --store out"
+        )
     return Store(out)
 
 

@@ -355,6 +355,16 @@ def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
     refused("algorithms 5 and ours take any graph", *asked.split())
 
 
+@pytest.mark.parametrize("algorithm", ["1", "2", "3", "4"])
+def test_draws_of_a_permutation_that_is_read_are_made_and_not_stored(
+    algorithm: str, refused: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "edges.csv").write_text("0,3\n1,2\n5,5\n7,0\n")
+    made = f"construct --algorithm {algorithm} --m 10 --graph edges.csv --d-k 8 --draws 2".split()
+    refused("leave --graph or --store out", *made, "--store", "kept")
+    assert listed(capsys, *made)["rows"][0]["draws"] == 2
+
+
 def test_all_pairs_scores_the_stored_thresholds(
     finished: Path,
     capsys: pytest.CaptureFixture[str],
