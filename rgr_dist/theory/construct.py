@@ -156,7 +156,7 @@ def _closed_form(
     if algorithm == "trivial":
         return trivial_layer(X, edges_of(graph))
     if algorithm == "limit":
-        kind = "5" if max_degree(graph) > 1 else "1"
+        kind = "5" if options.colouring == "equitable" or max_degree(graph) > 1 else "1"
         overlap = 0.0
         if options.signatures == "bernoulli":
             p = signatures_of(algorithm, options).p

@@ -132,11 +132,12 @@ class Constructor:
     def find(
         self, h: int, draws: int, share: float, trying: Callable[[int], None] | None = None
     ) -> int | None:
-        """The smallest d_k that is exact in this share of the draws; None if there is none.
+        """The smallest d_k found that is exact in this share of the draws; None if none is found.
 
         Doubles d_k, bisects, and then tries the widths below, as far as ``LOOK_BELOW`` says, since
-        success is not monotone in d_k. Returns None at once if the limit d_k → ∞ of the template
-        fails, and for ``ours`` once heads as wide as d_model fail: by rank, wider ones add nothing.
+        success is not monotone in d_k. Tries no width if the limit d_k → ∞ of the template fails,
+        though the noise of signatures may make a draw exact at some width. For ``ours`` it ends
+        once heads as wide as d_model fail: by rank, wider ones add nothing.
 
         Args:
             trying: called with each width before it is tried.
@@ -186,7 +187,7 @@ class Constructor:
 
     @property
     def has_limit(self) -> bool:
-        """Whether the template's limit d_k → ∞ shows if any width can succeed."""
+        """Whether ``find`` asks the template's limit d_k → ∞ before it tries a width."""
         return self.algorithm in ("1", "4", "5")
 
     @property
@@ -204,7 +205,10 @@ class Constructor:
         if self.algorithm == "ours":
             return f"heads as wide as d_model = {self.cell.d_model} are not exact often enough"
         if self.has_limit:
-            return f"the limit d_k → ∞ of {h} heads is not exact often enough, at its best tau"
+            return (
+                f"the limit d_k → ∞ of {h} heads is not exact often enough, at its best tau; "
+                "no width was tried"
+            )
         return f"no width up to {LARGEST_D_K} is exact often enough"
 
     def not_found(self, h: int, draws: int) -> dict[str, Any]:

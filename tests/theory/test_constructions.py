@@ -165,6 +165,22 @@ def test_wide_bernoulli_signatures_go_to_their_own_limit() -> None:
     assert np.abs(wide - scores(limit_layer(problem.X, [edges_of(problem.graph)]))).max() > 5
 
 
+def test_the_limit_has_the_matchings_of_its_algorithm() -> None:
+    """Equitable matchings of a permutation are not its blocks."""
+    small = Cell.model_validate({"m": 10, "d_model": 10, "context": {"length": 8}})
+    made = Constructor(small, "5", Construction(colouring="equitable", tau="best"), 3)
+    h, wide = made.heads(), 40_000
+    scores = []
+    for one in made, made.limit:
+        problem, built = one.build(0, h, wide)
+        Q, K = ((problem.X @ W).reshape(10, h, -1) for W in (built.layer.W_Q, built.layer.W_K))
+        scores.append(np.einsum("ihk,jhk->hij", Q, K))
+    np.testing.assert_allclose(scores[0] / wide, scores[1], atol=0.06)
+    found = made.find(h, 1, 1.0)
+    assert found is not None
+    assert made.score(0, h, found).exact
+
+
 def test_an_item_of_zeros_has_finite_trivial_weights() -> None:
     problem = problem_of(cell(16, 8), 0)
     X = problem.X.copy()
