@@ -114,11 +114,16 @@ def construct(
     store = None if out is None else _store_for(made, out)
     _check_memory(cell, 1, 1)  # before a graph is drawn, to count its heads
     h, facts = made.heads(), dict[str, Any]()
-    _check_memory(cell, h, 1)
+    _check_memory(cell, h, made.widest if find is not None and algorithm == "2" else 1)
     width: int | None
     if find is not None:
         with Console(stderr=True).status("searching") as status:  # only in a terminal
-            width = made.find(h, draws, find, lambda d_k: status.update(f"trying d_k = {d_k}"))
+
+            def trying(d_k: int) -> None:
+                _check_memory(cell, h, d_k)
+                status.update(f"trying d_k = {d_k}")
+
+            width = made.find(h, draws, find, trying)
         if width is None:
             facts["not_found"] = made.why_not_found(h)
     elif d_k is not None or algorithm in ("trivial", "limit"):
@@ -142,7 +147,7 @@ def construct(
     if store is not None and width:
         made.build(0, h, width)  # refuses invalid options before anything is stored
         _keep(made.runs(h, width, draws), store)
-    row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
+    row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws, tracked)
     if algorithm == "5":
         facts |= made.promised_heads()
     if algorithm == "2":

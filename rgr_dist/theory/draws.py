@@ -38,6 +38,9 @@ from rgr_dist.theory.softmax_contexts import InContexts, score_contexts_softmax
 
 LARGEST_D_K = 2**15
 """Widest head that is tried; for ``ours`` it is d_model."""
+UNION_BOUNDS = 4
+"""Widest head of Algorithm 2 that is tried, over the C ln m of ``union_bound_constant``: under
+softmax no limit tells whether a width can do."""
 LOOK_BELOW = 0.25
 """How far below the width found by bisection all widths are tried: this share of it, at least 8.
 A sum of d_k signs is compared with d_k / 2, a sum of zeros and ones with (p + p²) d_k / 2: as d_k
@@ -183,6 +186,10 @@ class Constructor:
     @property
     def widest(self) -> int:
         """Widest head that the search for a width tries."""
+        if self.algorithm == "2":
+            law = signatures_of(self.algorithm, self.options)
+            wide = UNION_BOUNDS * law.union_bound_constant * math.log(self.cell.m)
+            return min(LARGEST_D_K, math.ceil(wide))
         return self.cell.d_model if self.algorithm == "ours" else LARGEST_D_K
 
     @property
@@ -209,15 +216,15 @@ class Constructor:
                 f"the limit d_k → ∞ of {h} heads is not exact often enough, at its best tau; "
                 "no width was tried"
             )
-        return f"no width up to {LARGEST_D_K} is exact often enough"
+        return f"no width up to {self.widest} is exact often enough"
 
-    def not_found(self, h: int, draws: int) -> dict[str, Any]:
+    def not_found(self, h: int, draws: int, steps: Progress = iter) -> dict[str, Any]:
         """The row of a search that found no width: d_k and D_K are null.
 
         The rest describes the limit if it ``has_limit``, or else the widest heads.
         """
-        at_limit = self.has_limit
-        row = self.limit.measure(h, 1, draws) if at_limit else self.measure(h, self.widest, draws)
+        one, width = (self.limit, 1) if self.has_limit else (self, self.widest)
+        row = one.measure(h, width, draws, steps)
         return {**row, "algorithm": self.algorithm, "d_k": None, "D_K": None}
 
     def promised_heads(self) -> dict[str, int]:

@@ -23,6 +23,8 @@ from rgr_dist.theory.all_pairs import Recovery
 from rgr_dist.theory.layer import FloatArray, Layer
 
 CONTEXTS_AT_ONCE = 64
+NUMBERS_AT_ONCE = 2**22
+"""Most queries' numbers, or pairs over all heads, of contexts scored together if several: 32 MB."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ def score_contexts_softmax(
     )
     targets = torch.from_numpy(graph.table).long()
     totals, margin = [0] * 7, float("inf")
-    for nodes in torch.from_numpy(contexts).long().split(CONTEXTS_AT_ONCE):
+    length = contexts.shape[1]
+    at_once = NUMBERS_AT_ONCE // (length * layer.h * max(layer.d_k, length))
+    at_once = max(1, min(CONTEXTS_AT_ONCE, at_once))
+    for nodes in torch.from_numpy(contexts).long().split(at_once):
         scores = summed_attention(X_md[nodes], W_Q, W_K, layer.h)
         y, predicted = labels(nodes, targets), scores > layer.tau
         present, right = y.any(-1), (predicted == y).all(-1)

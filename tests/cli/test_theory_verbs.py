@@ -355,6 +355,18 @@ def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
     refused("algorithms 5 and ours take any graph", *asked.split())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "available", "d_k"),
+    [("2 --m 32 --d-model 8", 1e6, 555), ("3 --m 16", 3e4, 64)],
+)
+def test_a_search_is_refused_at_a_width_that_would_not_fit_in_memory(
+    arguments: str, available: float, d_k: int, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Algorithm 2 at the widest before it starts, others once they get there."""
+    monkeypatch.setattr("rgr_dist.planning.memory.machine_memory", lambda: available)
+    refused(f"d_k = {d_k} at", *f"construct --algorithm {arguments} --find 1".split())
+
+
 @pytest.mark.parametrize("algorithm", ["1", "2", "3", "4"])
 def test_draws_of_a_permutation_that_is_read_are_made_and_not_stored(
     algorithm: str, refused: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -289,6 +289,19 @@ def test_where_the_limit_fails_no_width_is_tried() -> None:
     assert 0.4 < row["mean_f1"] < 0.8
 
 
+def test_algorithm_2_is_tried_up_to_four_times_the_union_bound() -> None:
+    made, tried, bars = Constructor(cell(32, 8), "2", n_contexts=10), list[int](), list[int]()
+
+    def steps(draws: Sequence[int]) -> Sequence[int]:
+        bars.append(len(draws))
+        return draws
+
+    assert made.find(4, 2, 1.0, tried.append) is None
+    assert max(tried) == made.widest == math.ceil(4 * 40 * math.log(32))
+    assert made.not_found(4, 2, steps)["d_k"] is None
+    assert bars == [2]
+
+
 def test_where_every_pair_is_an_edge_tau_is_below_all() -> None:
     targets = np.tile(np.arange(3, dtype=np.int32), 3)
     graph = Neighbours(np.arange(0, 10, 3, dtype=np.int32), targets)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
+import torch
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
+from rgr_dist.theory import softmax_contexts
 from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.softmax_contexts import score_contexts_softmax
@@ -37,6 +42,25 @@ def test_counts_are_those_of_every_context_by_hand() -> None:
     found = score_contexts_softmax(Layer(W_Q, W_K, h, 0.5), X, graph, contexts)
     assert {name: getattr(found, name) for name in counts} == counts
     assert found.absent == 120 - found.present
+
+
+def test_wide_heads_are_scored_a_few_contexts_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same counts; an array of all 20 contexts would hold 20 · 16 · 4 · 32 numbers."""
+    made = Constructor(Cell.model_validate({"m": 64, "d_model": 16}), "2", n_contexts=20)
+    whole, sizes = made.score(0, 4, 32), list[int]()
+    attend = softmax_contexts.summed_attention
+
+    def counted(X_nld: torch.Tensor, *weights: Any) -> torch.Tensor:
+        sizes.append(len(X_nld))
+        return attend(X_nld, *weights)
+
+    monkeypatch.setattr(softmax_contexts, "summed_attention", counted)
+    monkeypatch.setattr(softmax_contexts, "NUMBERS_AT_ONCE", 7 * 16 * 4 * 32)
+    assert made.score(0, 4, 32) == whole
+    assert sizes == [7, 7, 6]
+    sizes.clear()
+    made.score(0, 4, 32 * 8)
+    assert sizes == [1] * 20
 
 
 def test_absent_targets_fail_at_short_contexts_with_many_heads() -> None:
