@@ -27,8 +27,8 @@ def all_logits(
         queries = w["X_Q"] @ w["W_Q"][:, keys] / np.sqrt(d_qk)
         own = (queries * (w["X_Q"] @ w["W_K"][:, keys])).sum(1)
         scores = w["X_K"] @ w["W_K"][:, keys] @ queries.T - own
-        A = np.exp(-np.logaddexp(0.0, -scores))
+        A, rest = (np.exp(-np.logaddexp(0.0, sign * scores))[:, :, None] for sign in (-1, 1))
         answers = w["W_V"][:, values] @ (w["W_O"][values] @ w["U"])
-        V_self = w["X_Q"] @ answers
-        L += A[:, :, np.newaxis] * ((w["X_K"] @ answers)[:, np.newaxis] - V_self) + V_self
+        # 1 - A by itself: a difference would leave rounding errors, which count as ranks of L.
+        L += A * (w["X_K"] @ answers)[:, None] + rest * (w["X_Q"] @ answers)
     return L

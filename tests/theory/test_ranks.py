@@ -156,6 +156,21 @@ def test_no_layer_breaks_proposition_3_5(
     assert triples_rank(places).lower <= triples_rank(places).upper
 
 
+def test_the_rank_of_logits_is_none_of_rounding() -> None:
+    """A is 1 - e^-40, and the queries' own answers are 10^8 times the keys'."""
+    rng = np.random.default_rng(0)
+    weights = {name: np.ones((1, 1)) for name in ("W_Q", "W_V", "W_O")}
+    weights |= {"X_K": 1e-4 * rng.standard_normal((3, 1)), "U": rng.standard_normal((1, 10))}
+    weights |= {"X_Q": 1e4 * (1 + rng.random((11, 1))), "W_K": np.full((1, 1), -4e-7)}
+    logits = all_logits(weights, 1, residual=False)
+    assert logits_rank(logits) <= layer_rank_bound(logits.shape, 1, 1, 1, residual=False)
+    X_K, X_Q = (weights[name].astype(np.longdouble) for name in ("X_K", "X_Q"))
+    scores = -4e-7 * (X_K @ X_Q.T - (X_Q**2).T)
+    mixed = X_K / (1 + np.exp(-scores)) + X_Q.T / (1 + np.exp(scores))
+    expected = (mixed[:, :, None] * weights["U"][0]).astype(float)
+    np.testing.assert_allclose(logits, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("size", [3, 7, 20])
 def test_argmax_and_softmax_raise_a_rank_of_two_to_any(size: int) -> None:
     """L_kv = 2 k v - v^2 is largest at v = k: rank two, and its argmax is the identity."""
