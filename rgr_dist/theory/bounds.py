@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from scipy.special import betaln
+
 Graphs = Literal["all", "permutations"]
 
 BITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -22,9 +24,9 @@ def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
     if graphs == "permutations":
         return math.lgamma(m + 1) / math.log(2)
     pairs = m * (m - 1) if edges <= m * (m - 1) else m * m
-    return (
-        math.lgamma(pairs + 1) - math.lgamma(edges + 1) - math.lgamma(pairs - edges + 1)
-    ) / math.log(2)
+    if edges in (0, pairs):
+        return 0.0
+    return -(math.log(pairs + 1) + float(betaln(pairs - edges + 1, edges + 1))) / math.log(2)
 
 
 def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> float:

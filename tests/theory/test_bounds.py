@@ -27,6 +27,12 @@ def test_counts_are_exact(m: int, edges: int) -> None:
     assert graph_bits(m, m, "permutations") == pytest.approx(math.log2(math.factorial(m)))
 
 
+@pytest.mark.parametrize(("m", "edges"), [(10**7, 1), (10**8, 10), (2**31 - 1, 1000)])
+def test_few_edges_of_many_items_are_counted_without_cancellation(m: int, edges: int) -> None:
+    counted = math.fsum(math.log2((m * (m - 1) - i) / (i + 1)) for i in range(edges))
+    assert graph_bits(m, edges, "all") == pytest.approx(counted, rel=1e-9)
+
+
 def test_the_bound_is_the_smallest_width_with_enough_bits() -> None:
     bits = graph_bits(64, 64, "all")
     for b in (1, 4, 16):
