@@ -119,8 +119,9 @@ def _points(row: Row, top: float) -> Iterator[Point]:
 
     D_K, possible = row["D_K"], row["possible_D_K"]
     if D_K is not None:
-        words, ends = f"trained: D_K = {D_K}, limited by {row['limited_by']}", ("low", "high")
-        yield point(D_K, words, **{end: row[f"D_K_{end}"] for end in ends})
+        limit = f", limited by {row['limited_by']}" if row["limited_by"] else ""
+        ends = {end: row[f"D_K_{end}"] for end in ("low", "high")}
+        yield point(D_K, f"trained: D_K = {D_K}{limit}", **ends)
     if possible is not None and possible != D_K:
         words = f"possible: D_K = {possible}, {row['possible_source']}"
         yield point(possible, words, hollow=True)

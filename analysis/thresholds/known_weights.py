@@ -9,6 +9,8 @@ head are right on every pair (construction ``one-head``). What limits a threshol
 - ``optimisation``: such weights are known, and the smallest come from elsewhere;
 - ``proved``: one head passes at no width, and in no draw can one head be right on all pairs;
 - ``unknown``: none of these.
+
+Of the construction ``one-head`` one width stands for all, so only ``proved`` limits it.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def thresholds_with_known(results: StudyResults) -> pd.DataFrame:
         decided either way. ``possible_D_K`` is the smallest D_K at which weights are known that
         pass the study's test, ``exact_D_K`` the smallest at which weights are known to be right on
         all pairs of every draw, each with its source; null if none are known. ``limited_by`` is
-        null unless a threshold is found, no width up to the largest passes, or none can.
+        null unless a threshold is found, no width up to the largest passes, or none can; of
+        ``one-head`` null unless none can.
     """
     return _with_known(results, results.thresholds)
 
@@ -160,6 +163,8 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
         limit = "budget" if possible.origin.is_longer(origin) else "optimisation"
     elif possible is None and draws is not None and all(draws):
         limit = "proved"
+    if cell.record.algorithm == "one-head" and limit != "proved":  # of one width: all are the same
+        limit = None
     return {
         "proved_draws": draws and draws.count(True),
         "decided_draws": draws and len(draws) - draws.count(None),

@@ -145,6 +145,24 @@ def test_one_head_is_proved_where_every_draw_is_impossible_and_no_weights_pass(
     assert told(limits(store, *rows), *proved)[0] == (3, 3, "budget")
 
 
+def test_one_head_is_decided_at_one_width_which_nothing_but_a_proof_limits(store: Store) -> None:
+    keep(store, study_of(OURS), 1, 2, 1.0, 1.0, 1.0)
+    study, limit = study_of(ONE_HEAD, search={"heads": [1]}), ("possible_D_K", "limited_by")
+    row = made_up.threshold_row(study.cells[0], 1, 16)
+    assert told(limits(store, row, study=study), *limit) == [(2, None)]
+    made = made_up.results_of(study, [], [row])
+    shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
+    assert shown is not None
+    words = [point.text for panel in shown.figures[0].panels for point in panel.points]
+    assert words[0].endswith("\ntrained: D_K = 16")
+    other = study_of(ONE_HEAD, search={"heads": [1]}, cells=[{"m": 64, "d_model": 8}])
+    keep(store, other, 1, 8, 0.3, 0.2, 0.1, **SETTLED)
+    runs = [made_up.run_row(other.cells[0], 1, 8, s, 0.2, **SETTLED) for s in range(SEEDS)]
+    row = made_up.threshold_row(other.cells[0], 1, None, **CENSORED)
+    results = replace(made_up.results_of(other, runs, [row]), store=store)
+    assert told(thresholds_with_known(results), *limit) == [(None, "proved")]
+
+
 def test_a_draw_that_one_head_can_hold_or_that_is_undecided_proves_nothing(store: Store) -> None:
     one_head = study_of(ONE_HEAD, search={"heads": [1]})
     (cell,) = one_head.cells
