@@ -32,6 +32,8 @@ GAPS = {
     "constructed_over_trained": "constructed over trained",
     "trivial_over_trained": "trivial over trained",
 }
+UNIT_ROWS = ("gaussian", "onehot")
+"""Embeddings for which a head of width 1 for each edge is exact (``template.trivial_layer``)."""
 WHOLE = ("trained", "trained_low", "trained_high", "h_star", "constructed", "constructed_h",
          "constructed_draws", "trivial")  # fmt: skip
 
@@ -84,8 +86,10 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     rows = []
     for row in rows_of(best[best["cell_id"].isin(cells)]):
         bits, trained = bits_of_graph(row), row["D_K"]
-        made = widths.get(cells[row["cell_id"]].problem_json)
+        cell = cells[row["cell_id"]]
+        made = widths.get(cell.problem_json)
         D_K, h, draws = (made.D_K, made.h, made.draws) if made else (None, None, None)
+        trivial = row["n_edges"] if cell.embedding.family in UNIT_ROWS else None
         bounds = {f"bound_{b:g}": counting_bound(bits, row["d_model"], b) for b in BITS}
         rows.append(
             {name: row[name] for name in ("cell_id", "m", "d_model", "degree")}
@@ -94,11 +98,11 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
             | {name: row[name] for name in ("h_star", "status")}
             | {"bits_per_parameter": graph_bits_per_parameter(row)}
             | {"constructed": D_K, "constructed_h": h, "constructed_draws": draws}
-            | {"trivial": row["n_edges"], **bounds}
+            | {"trivial": trivial, **bounds}
             | {
                 "trained_over_bound": _ratio(trained, bounds["bound_1"]),
                 "constructed_over_trained": _ratio(D_K, trained),
-                "trivial_over_trained": _ratio(row["n_edges"], trained),
+                "trivial_over_trained": _ratio(trivial, trained),
             }
         )
     return pd.DataFrame(rows).astype(dict.fromkeys(WHOLE, "Int64"))

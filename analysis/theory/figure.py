@@ -55,8 +55,9 @@ def draw_three_curves(
     legend = [Key(text=f"trained, mean F1 of {target:g} or more", line="ours")]
     if made:
         legend.append(Key(text="constructed, exact in every draw (hollow)", line="also"))
+    if any(row["trivial"] for row in every):
+        legend.append(Key(text="trivial: a head for each edge", line="paper"))
     legend += [
-        Key(text="trivial: a head for each edge", line="paper"),
         Key(text="counting bound, by bits per parameter", line="series"),
         *head_keys(h for h in heads if h),
     ]

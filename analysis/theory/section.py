@@ -114,7 +114,7 @@ def _widths(rows: Sequence[Row]) -> Table:
             "counting requires at 1 bit per parameter. Trained: D_K*, with h* heads; bits held: "
             "bits of the graph per parameter there. Constructed: the smallest D_K that the search "
             "found exact on all pairs of every draw, its heads in brackets. Trivial: a head of "
-            "width 1 for each edge."
+            "width 1 for each edge, which is exact for rows of unit length alone."
         ),
         columns=[
             cell_column(),

@@ -141,7 +141,8 @@ def trivial_layer(X: FloatArray, edges: Matching) -> Layer:
     An edge (s, t) scores |x_s|² |x_t|² in its own head, scaled to 1 here. For unit rows any other
     pair scores the product of two cosines, which is at most the largest |cosine| of two items, and
     tau lies half-way from that to 1. The printed tau = 1/2 would fail if that cosine exceeds 1/2,
-    as it does at d_model = 16. An item whose row is zero scores 0 in every pair.
+    as it does at d_model = 16. Longer rows may score above an edge. An item whose row is zero
+    scores 0 in every pair.
     """
     squares = np.einsum("id,id->i", X, X)
     squares[squares == 0] = 1

@@ -97,6 +97,20 @@ def test_a_row_is_what_arithmetic_gives(curves: pd.DataFrame) -> None:
     assert pd.isna(last["constructed_over_trained"])
 
 
+@pytest.mark.parametrize("family", ["gaussian", "binary"])
+def test_a_head_for_each_edge_is_a_width_for_unit_rows_alone(family: str, store: Store) -> None:
+    study = study_of("max", embedding={"family": family})
+    rows = [made_up.threshold_row(cell, 4, 6) for cell in study.cells]
+    made = made_up.results_of(study, [], rows)
+    table = curves_table(best_of(made), study, {})
+    edges = [32, 64, 64, 128] if family == "gaussian" else [None] * 4
+    assert [row["trivial"] for row in rows_of(table)] == edges
+    ratios = [edge and edge / 24 for edge in edges]
+    assert [row["trivial_over_trained"] for row in rows_of(table)] == ratios
+    results = StudyResults(study, made.runs, made.thresholds, store=store)
+    assert section(results) is not None or family == "gaussian"
+
+
 def test_growth_has_the_interval_of_students_t() -> None:
     """Four points about a line of slope 1 in logarithms, by hand."""
     x, off = np.array([1.0, 2, 4, 8]), np.array([1, -1, -1, 1]) * 0.1

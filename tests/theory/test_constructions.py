@@ -272,6 +272,18 @@ def test_the_trivial_layer_is_exact_where_the_printed_tau_is_not(d_model: int) -
         assert not score_all_pairs(printed, problem.X, problem.graph).exact
 
 
+def test_the_trivial_layer_fails_where_a_longer_row_leans_to_an_edge() -> None:
+    """(0, 1) scores 1 in its own head, and (2, 1) scores |x_2| cos(x_2, x_0) = 3 / √2 there."""
+    X = np.array([[1.0, 0], [0, 1], [3 / math.sqrt(2), 3 / math.sqrt(2)]])
+    graph = Neighbours.of_edges(3, np.array([[0, 1]]))
+    layer = trivial_layer(X, edges_of(graph))
+    scores = (X @ layer.W_Q) @ (X @ layer.W_K).T
+    assert (scores[0, 1], scores[2, 1]) == pytest.approx((1, 3 / math.sqrt(2)))
+    assert not score_all_pairs(layer, X, graph).exact
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert score_all_pairs(trivial_layer(unit, edges_of(graph)), unit, graph).exact
+
+
 def test_the_search_for_a_width_finds_the_smallest_of_all() -> None:
     made = Constructor(cell(24, 24, "onehot"), "3", Construction(signatures="rademacher"))
     found = made.find(1, 40, 0.9)
