@@ -67,10 +67,11 @@ def signatures_of(algorithm: str, options: Construction) -> Signatures:
     return Signatures("bernoulli", p_of(algorithm, options))
 
 
-def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
-    """The block size that the paper prints: d_model, or for Algorithm 3 all edges in one head.
+def default_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
+    """The default block size: d_model, or for Algorithm 3 all edges in one head, as printed.
 
-    It prints none for ``ours``, which takes one head by default.
+    For Algorithm 4 the paper prints none: Θ(d_model) for Gaussian rows (Cor. B.6), as here for
+    all, and Θ(d_model / log m) for binary ones (Cor. B.7). ``ours`` takes one head by default.
     """
     return max(1, graph.targets.size) if algorithm in ("3", "ours") else d_model
 

@@ -27,8 +27,8 @@ from rgr_dist.theory.construct import (
     Baseline,
     Problem,
     build,
+    default_block,
     head_count,
-    printed_block,
     problem_of,
     signatures_of,
 )
@@ -58,7 +58,7 @@ class Constructor:
     """A construction for a cell, with one draw for each seed.
 
     Attributes:
-        block_size: most edges of a head; None for the printed number.
+        block_size: most edges of a head; None for ``default_block``.
         n_contexts: sampled contexts for Algorithm 2.
     """
 
@@ -72,7 +72,7 @@ class Constructor:
     def block(self) -> int:
         """Most edges of a head."""
         graph = sample_graph(self.cell, 0)
-        return self.block_size or printed_block(self.algorithm, graph, self.cell.d_model)
+        return self.block_size or default_block(self.algorithm, graph, self.cell.d_model)
 
     def heads(self) -> int:
         """The number of heads in draw 0; for a permutation or a file, the same in every draw."""
