@@ -99,7 +99,7 @@ class Cell(Spec):
         at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
 
     def shortest(self) -> Cell:
-        """The same science without keys that are what leaving them out means: one address for it.
+        """The same science, at one address: keys are left out where that means the same.
 
         Stored cells are read as they are, so that each keeps the address that it was stored at.
         """

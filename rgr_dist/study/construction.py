@@ -111,7 +111,7 @@ def p_of(algorithm: str, options: Construction) -> float:
 
 
 def shortest(algorithm: str, options: Construction) -> Construction:
-    """The same parameters, without signatures and p that are what leaving them out means."""
+    """The same parameters; signatures and p are left out if that means the same."""
     printed = Construction()
     means = {"signatures": kind_of(algorithm, printed), "p": p_of(algorithm, printed)}
     spelt = [key for key, value in means.items() if getattr(options, key) == value]
