@@ -5,7 +5,7 @@
 The first rows are a study on its stored runs, with scores and times as measured; the search starts
 from the paper's constants, or from the law fitted to the other solved cells (``prior``). The last
 row is made-up cells, as many as workers, whose success curves are sharp or wide or, with a single
-head, end in a plateau below the target or in two modes.
+head, level off below the target or have two modes.
 
 ``busy`` is the share of the workers' time, except for its last tenth, in which they trained,
 whether needed or ahead of need; ``useful`` is the share of all training that the finished search

@@ -89,7 +89,8 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
         cell = cells[row["cell_id"]]
         made = widths.get(cell.problem_json)
         D_K, h, draws = (made.D_K, made.h, made.draws) if made else (None, None, None)
-        trivial = row["n_edges"] if cell.embedding.family in UNIT_ROWS else None
+        is_unit = cell.embedding.family in UNIT_ROWS and cell.d_model > 1
+        trivial = row["n_edges"] if is_unit else None
         bounds = {f"bound_{b:g}": counting_bound(bits, row["d_model"], b) for b in BITS}
         rows.append(
             {name: row[name] for name in ("cell_id", "m", "d_model", "degree")}

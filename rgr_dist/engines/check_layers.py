@@ -92,7 +92,7 @@ def _check(run: Run) -> None:
         raise LayerError("scores differ from call to call: a layer draws no random numbers")
     again = run_anew(cell, run.h, run.d_k)
     anew = _start(again, run)
-    is_same = p.keys() == anew.keys() and all(torch.equal(p[name], anew[name]) for name in p)
+    is_same = p.keys() == anew.keys() and all(map(torch.equal, p.values(), anew.values()))
     if not is_same or not torch.equal(S, again.scores(X, p)):
         raise LayerError(
             "scores differ when the file is run again: a layer draws no random numbers"

@@ -49,9 +49,7 @@ class ModuleLayer:
         found = torch.autograd.grad(scores.square().sum(), [*named.values()], allow_unused=True)
         reached = dict(zip(named, found, strict=True))
         self.names = [name for name, gradient in reached.items() if gradient is not None]
-        other = self._made(1)
-        self.drawn = _drawn(_tensors(self.module), _tensors(other), named)
-        self._check_seeds(other, torch.randn(1, length, d_model, generator=torch.Generator()))
+        self.drawn = self._drawn(torch.randn(1, length, d_model, generator=torch.Generator()))
         self.module.requires_grad_(False)
         # What does not reach the scores is still computed, in the same type as the rest.
         self.held: dict[tuple[torch.dtype, torch.device], nn.Module] = {}
@@ -65,15 +63,39 @@ class ModuleLayer:
             torch.manual_seed(seed)
             return self.make().eval()
 
-    def _check_seeds(self, other: nn.Module, X: Tensor) -> None:
-        """Make sure that another seed's module differs in what is trained or drawn alone."""
-        given = {name: _tensors(other)[name] for name in (*self.names, *self.drawn)}
+    def _drawn(self, X: Tensor) -> dict[str, torch.dtype]:
+        """The dtypes of what is not trained, and changes the scores of X from seed to seed.
+
+        Raises:
+            ValueError: it cannot be drawn for each seed, or is no parameter or buffer.
+        """
+        module, anew = self._made(0), self._made(1)
+        here, there = _tensors(module), _tensors(anew)
+
+        def gives(changed: Collection[str]) -> Tensor:
+            given = {name: there[name] for name in changed}
+            scores: Tensor = functional_call(module, given, (X,))
+            return scores
+
+        drawn = {}
         with torch.no_grad():
-            S, expected = functional_call(self.module, given, (X,)), other(X)
-        if not torch.allclose(S, expected, rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
-            raise ValueError(
-                "its scores depend on random numbers that are not trained: keep them in buffers"
-            )
+            for name in here.keys() - self.names:
+                is_kept = here[name].shape == there[name].shape
+                if is_kept and _alike(gives([name]), gives([])):
+                    continue
+                if not here[name].is_floating_point():  # start gives numbers of float32
+                    is_kept &= torch.equal(there[name].float().to(there[name].dtype), there[name])
+                if not is_kept:
+                    raise ValueError(
+                        f"{name} is random, and has no fixed shape or no numbers of float32"
+                    )
+                drawn[name] = here[name].dtype
+            if not _alike(gives([*self.names, *drawn]), anew(X), ROUNDING):
+                raise ValueError(
+                    "its scores depend on random numbers that are not trained: keep them in "
+                    "buffers or frozen parameters"
+                )
+        return {name: drawn[name] for name in here if name in drawn}
 
     def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
         """Shapes of what reaches the scores; deviations are 0, since ``start`` gives the values."""
@@ -112,17 +134,6 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in named}
 
 
-def _drawn(
-    one: Mapping[str, Tensor], other: Mapping[str, Tensor], trained: Collection[str]
-) -> dict[str, torch.dtype]:
-    """The dtypes of what is not trained and differs between the modules of two seeds, by name."""
-    drawn = {}
-    for name, here in one.items():
-        there = other[name]
-        if name in trained or torch.equal(here, there):
-            continue
-        is_kept = here.is_floating_point() or torch.equal(there.float().to(there.dtype), there)
-        if here.shape != there.shape or not is_kept:
-            raise ValueError(f"{name} is random, and has no fixed shape or no numbers of float32")
-        drawn[name] = here.dtype
-    return drawn
+def _alike(one: Tensor, other: Tensor, tolerance: float = 0.0) -> bool:
+    """Whether two tensors are equal, also in what is no number."""
+    return torch.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -33,8 +33,8 @@ from rgr_dist.study.study import Study
 Rows = list[dict[str, Any]]
 
 MORE = (
-    "; what is left can be several times that where they are not, or where intervals, retests or "
-    "confirmation want more seeds"
+    "; several times as much may be left if they lie elsewhere, or if intervals, retests or "
+    "confirmation need more seeds"
 )
 """What may be left beyond a plan, unless every width is trained anyhow."""
 

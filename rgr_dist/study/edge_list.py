@@ -155,9 +155,12 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
             raise ValueError(f"line {at} has a quote that is not closed")
         if len(row) != 2 or not all(row):
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
-        glued = [entry for entry in row if separator == " " and re.search(GLUED, entry)]
+        is_plain = separator == " " and '"' not in line
+        glued = [entry for entry in row if is_plain and re.search(GLUED, entry)]
         if glued:
-            raise ValueError(f"line {at} has the name '{glued[0][:LONGEST]}' among spaces")
+            raise ValueError(
+                f"line {at} has '{glued[0][:LONGEST]}' among spaces; such names need quotes"
+            )
         heading = [] if ends or is_headed else [entry.lower() for entry in row]
         if heading in HEADERS or heading[::-1] in HEADERS:
             is_headed, turned = True, heading not in HEADERS

@@ -33,8 +33,8 @@ LARGEST_HEADER = 2**22
 """Most bytes of the header in which a safetensors file describes its tensors; GPT-2: 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"
 """The environment variable that sets another limit, in MiB, for every file."""
-SWAPPED = (["target", "source"], ["to", "from"], ["count", "token"])
-"""Names of two columns of whole numbers that are the other way round."""
+SWAPPED = (("target", "source"), ("to", "from"), ("dst", "src"), ("count", "token"))
+"""What the headings of two columns of whole numbers begin with if they are the other way round."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
 """The number formats of safetensors files that numpy also has."""
 
@@ -127,7 +127,7 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
 
     A file that ends in ``.parquet`` has two integer columns. Any other is text, with columns
     separated by a comma, spaces or tabs; ``#`` starts a comment, and a first line without digits
-    is a header. Columns that are named as in ``SWAPPED`` are exchanged.
+    is a header. Numbers may be in quotes. Columns headed as in ``SWAPPED`` are exchanged.
 
     Raises:
         ValueError: it has other columns, or a line is not two whole numbers.
@@ -142,8 +142,8 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
     for at, whole in enumerate(io.StringIO(file.read().decode("utf-8-sig"), newline=None), 1):
         line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
-        if len(row) == 2 and all(re.fullmatch(r"-?\d{1,18}", entry) for entry in row):
-            numbers.extend(map(int, row))
+        if len(row) == 2 and all(re.fullmatch(r'-?\d{1,18}|"-?\d{1,18}"', one) for one in row):
+            numbers.extend(int(one.strip('"')) for one in row)
         elif line and not (is_first and not any(map(str.isdigit, line))):
             raise ValueError(f"line {at} is '{line[:LONGEST]}'")
         elif line:
@@ -155,7 +155,10 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
 
 def _are_swapped(header: Sequence[str]) -> bool:
     """Whether two columns of these names are the other way round."""
-    return [name.strip('" ').lower() for name in header] in SWAPPED
+    if len(header) != 2:
+        return False
+    first, second = (name.strip('" ').lower() for name in header)
+    return any(first.startswith(one) and second.startswith(other) for one, other in SWAPPED)
 
 
 def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:

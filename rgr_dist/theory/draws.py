@@ -189,7 +189,7 @@ class Constructor:
         if self.algorithm == "2":
             law = signatures_of(self.algorithm, self.options)
             wide = UNION_BOUNDS * law.union_bound_constant * math.log(self.cell.m)
-            return min(LARGEST_D_K, math.ceil(wide))
+            return math.ceil(min(LARGEST_D_K, wide))
         return self.cell.d_model if self.algorithm == "ours" else LARGEST_D_K
 
     @property

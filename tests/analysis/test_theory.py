@@ -108,7 +108,7 @@ def test_a_head_for_each_edge_is_a_width_for_unit_rows_alone(family: str, store:
     ratios = [edge and edge / 24 for edge in edges]
     assert [row["trivial_over_trained"] for row in rows_of(table)] == ratios
     results = StudyResults(study, made.runs, made.thresholds, store=store)
-    assert section(results) is not None or family == "gaussian"
+    assert section(results) is not None
 
 
 def test_growth_has_the_interval_of_students_t() -> None:

@@ -70,7 +70,7 @@ class Features(nn.Module):
     def forward(self, X):
         Q, K = (torch.tanh(W(X) @ self.omega) for W in (self.q, self.k))
         weights = (self.mask + self.position).softmax(-1) * self.mix
-        return (Q[..., self.order] * weights) @ K.transpose(-1, -2)
+        return (Q[..., self.order % 8] * weights) @ K.transpose(-1, -2)
 """
 
 
@@ -116,9 +116,9 @@ def test_what_is_random_in_a_module_is_drawn_for_each_seed(tmp_path: Path, lengt
             "not trained: keep",
         ),
         (
-            '"order", torch.',
-            '"large", torch.randperm(8) + 2**30); self.register_buffer("order", torch.',
-            "large is random, and",
+            "torch.randperm(8))\n",
+            "torch.randperm(8) + 2**30)\n",
+            "order is random, and",
         ),
         (
             '"omega", torch.randn(h * d_k, 8)',
@@ -135,6 +135,34 @@ def test_random_numbers_that_no_seed_draws_are_refused(
     study = study_of(file_of(tmp_path, RANDOM.replace(old, new)))
     with pytest.raises(LayerError, match=said):
         check_layers(study)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'self.register_buffer("constant", torch.full((3,), torch.nan))',
+        'self.register_buffer("unread", torch.rand(4))',
+    ],
+    ids=["no number", "unread"],
+)
+def test_what_changes_no_score_is_not_drawn(tmp_path: Path, more: str) -> None:
+    text = RANDOM.replace("        self.mix =", f"        {more}\n        self.mix =")
+    study = study_of(file_of(tmp_path, text))
+    check_layers(study)
+    layer = make_layer(study.cells[0], 2, 3)
+    assert isinstance(layer, ModuleLayer)
+    assert [*layer.drawn] == ["mix", "omega", "order", "mask"]
+
+
+def test_a_parameter_that_gets_no_gradient_is_drawn_if_scores_depend_on_it(tmp_path: Path) -> None:
+    text = RANDOM.replace("weights = (", "weights = self.mix.argsort() * (")
+    text = text.replace("), requires_grad=False", ")").replace(" * self.mix\n", "\n")
+    study = study_of(file_of(tmp_path, text))
+    check_layers(study)
+    layer = make_layer(study.cells[0], 2, 3)
+    assert isinstance(layer, ModuleLayer)
+    assert "mix" in layer.drawn
+    assert "mix" not in layer.names
 
 
 TOP_K = """

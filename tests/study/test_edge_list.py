@@ -76,12 +76,22 @@ def test_columns_the_other_way_round_are_read_by_their_names(
     paths = [tmp_path / "n.csv"]
     if items[0] == 2:
         table.to_parquet(tmp_path / "n.parquet", index=False)
-        table.to_csv(tmp_path / "n.txt", sep="\t", index=False, quoting=csv.QUOTE_NONNUMERIC)
+        table.to_csv(tmp_path / "n.txt", sep="\t", index=False, quoting=csv.QUOTE_ALL)
         paths += [tmp_path / "n.parquet", tmp_path / "n.txt"]
     table[table.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
     for path in paths:
         assert read_edges(path).tolist() == read_edges(tmp_path / "turned.csv").tolist()
         assert read_edges(path).tolist() == [[0, 2], [1, 0]]
+
+
+def test_headings_of_numbers_may_have_an_ending(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("dst_id,src_id\n0,1\n0,2\n")
+    assert read_edges(tmp_path / "n.csv").tolist() == [[1, 0], [2, 0]]
+
+
+def test_a_quoted_name_among_spaces_may_have_any_sign(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text('"a;" "b|"\n"b|" "a;"\n')
+    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 0]]
 
 
 def test_below_a_heading_every_line_is_an_edge(tmp_path: Path) -> None:

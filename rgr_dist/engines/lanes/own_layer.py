@@ -2,9 +2,9 @@
 
 A layer sees its contexts as they are, without padding. A torch kernel may then process a lane's
 numbers in its vectorised body or in its scalar tail, which round differently, depending on the
-lane's position. A compiled kernel has no such tail; without one, a multiple of ``UNSPLIT`` lanes
-are held, or lanes are stepped one at a time unless contexts fill whole registers. On a GPU the step
-is not captured.
+lane's position. A compiled kernel has no such tail; without one, lanes are stepped one at a time
+unless contexts fill whole registers, and where a parameter does not, a multiple of ``UNSPLIT``
+lanes are held. On a GPU the step is not captured.
 
 Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items, B steps of a
 block, R items of all lanes, r = the most out-neighbours of an item.
@@ -41,10 +41,7 @@ from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 
 UNSPLIT = 2 * REGISTER
-"""Lanes that are held are a multiple of it where torch takes each operation by itself.
-
-A vectorised body takes two registers at a time, so that a tensor [L, …] then has no tail.
-"""
+"""Numbers that a vectorised body takes at a time, two registers: a multiple leaves no tail."""
 
 
 class OwnLane(NamedTuple):
@@ -67,6 +64,7 @@ class OwnLanes:
 
     Attributes:
         indices: which of the runs each lane trains.
+        each: of what number the lanes that are held are a multiple; None for any number.
         state: parameters and moments of the lanes, the last one repeated as ``_held`` says.
         parts: groups of as many lanes as the program takes, each with its state and contexts.
 
@@ -91,6 +89,11 @@ class OwnLanes:
         by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
         self.program = self._program(compiled, [*by_seed.values()], dtype)
         self.together = self.program.compiled or self.cell.context.length % REGISTER == 0
+        self.each = self.program.lanes
+        if self.together and not self.program.compiled and device.type == "cpu":
+            start = start_of(self.own_layer, runs[0])
+            if any(value.size % UNSPLIT for value in start.values()):
+                self.each = UNSPLIT
         shown = [runs[lane] for lane in self._held(self.indices)]
         self.batches = Batches([by_seed[run.seed] for run in shown], device, dtype)
         self.tasks = self.batches.tasks
@@ -112,9 +115,7 @@ class OwnLanes:
 
     def _held(self, lanes: Sequence[int]) -> list[int]:
         """The lanes, filled up with the last one: at least two, since one rounds differently."""
-        is_plain = self.together and not self.program.compiled
-        each = UNSPLIT if is_plain else self.program.lanes
-        count = max(2, len(lanes)) if each is None else padded(len(lanes), each)
+        count = max(2, len(lanes)) if self.each is None else padded(len(lanes), self.each)
         return [*lanes] + [lanes[-1]] * (count - len(lanes))
 
     def _parts(self) -> list[tuple[State, Contexts]]:
