@@ -93,7 +93,7 @@ def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for text in (study_called_mine(README), study_called(HOW_TO, "slower")):
         write_small(folder, text)
     for name in (
-        *("base-grid", "softmax", "quickstart", "constructions", "three-curves"),
+        *("base-grid", "softmax", "quickstart", "constructions", "three-curves", "budget"),
         *(name for name in shipped_studies() if name.startswith("facts")),
     ):
         write_small(folder, name)
