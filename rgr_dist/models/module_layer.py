@@ -79,7 +79,7 @@ class ModuleLayer:
 
         drawn = {}
         with torch.no_grad():
-            for name in here.keys() - self.names:
+            for name in (one for one in here if one not in self.names):
                 is_kept = here[name].shape == there[name].shape
                 if is_kept and _alike(gives([name]), gives([])):
                     continue
@@ -95,7 +95,7 @@ class ModuleLayer:
                     "its scores depend on random numbers that are not trained: keep them in "
                     "buffers or frozen parameters"
                 )
-        return {name: drawn[name] for name in here if name in drawn}
+        return drawn
 
     def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
         """Shapes of what reaches the scores; deviations are 0, since ``start`` gives the values."""
