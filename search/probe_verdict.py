@@ -30,7 +30,9 @@ def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bo
         return False
     gap = sum(scores) - len(scores) * target
     size = sum(map(abs, scores)) + abs(len(scores) * target)
-    if not abs(gap) > (len(scores) + 4) * sys.float_info.epsilon * size:  # fractions are slow
+    # Rounding decides only sums this close to the target; exact fractions are slow. An overflow,
+    # whose gap is nan, is decided by them too.
+    if not abs(gap) > (len(scores) + 4) * sys.float_info.epsilon * size:
         exact = sum(map(decimal, scores), Fraction()) - len(scores) * decimal(target)
         return exact <= 0 if minimise else exact >= 0
     return gap < 0 if minimise else gap > 0
@@ -48,17 +50,18 @@ class SeedTest:
 
     Where the score has bounds, a verdict is often certain before every seed has run: a probe fails
     if the best possible scores of the missing seeds could not save it, and passes if the worst
-    could not make it fail.
+    could not make it fail. With scores s of at most 1, it fails as soon as the known seeds lack
+    sum(1 - s) > n (1 - target).
 
     Attributes:
         target: mean score to reach.
         seeds: number of seeds n.
-        first: the smallest seed; the seeds are first … first + n - 1.
-        look: number of seeds whose mean, if it reaches the target, is a pass for now; 0 for no such
-            pass. It is enough to look below; a threshold takes all seeds.
         minimise: lower scores are better: pass if the mean is at most the target.
         low, high: bounds of the score, None where it has none.
         extra: seeds that a retest adds.
+        first: the smallest seed; the seeds are first … first + n - 1.
+        look: number of seeds whose mean, if it reaches the target, is a pass for now; 0 for no such
+            pass. After it the search goes on to smaller values; a threshold takes all seeds.
     """
 
     target: float
@@ -238,11 +241,13 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
     if not known:
         return "no seed has run"
     verdict, best = _verdict(test, known), test.best
-    ran, spared, mean = len(known), test.seeds - len(known), math.fsum(known) / len(known)
+    ran, spared = len(known), test.seeds - len(known)
+    mean = math.fsum(known) / ran
     if any(map(math.isinf, known)):
         return f"a run diverged; the other {spared} seeds cannot save the mean"
     if not spared:
-        sign = ("≤" if test.minimise else "≥") if verdict == "pass" else "<>"[test.minimise]
+        signs = ("≥", "<") if not test.minimise else ("≤", ">")
+        sign = signs[0] if verdict == "pass" else signs[1]
         reach = sum(passes((score,), test.target, test.minimise) for score in known)
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
         return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"

@@ -1,4 +1,4 @@
-"""How thresholds depend on heads: that of every setting, next to the best of its cell.
+"""The threshold of every head count, next to the best of its cell.
 
 Columns are named for the study's axis, as in ``thresholds.best``.
 """
@@ -61,11 +61,17 @@ def by_heads_of(results: StudyResults) -> pd.DataFrame:
                 "arrow": not is_found and low is not None,
             }
         )
-    kinds: dict[str, Any] = {"cell_id": "object"}
-    kinds |= dict.fromkeys(("m", "d_model", "degree", "max_steps"), "Int64")
-    kinds |= dict.fromkeys((*dict(axis.fixed), axis.arm), "Int64") | {"status": "object"}
-    kinds |= dict.fromkeys((axis.total, fails, axis.low, axis.high, "at_least"), "Int64")
-    kinds |= {"is_best": "bool", "times_best": "float64", "arrow": "bool"}
+    sizes = ("m", "d_model", "degree", "max_steps", *dict(axis.fixed), axis.arm)
+    widths = (axis.total, fails, axis.low, axis.high, "at_least")
+    kinds: dict[str, Any] = {
+        "cell_id": "object",
+        **dict.fromkeys(sizes, "Int64"),
+        "status": "object",
+        **dict.fromkeys(widths, "Int64"),
+        "is_best": "bool",
+        "times_best": "float64",
+        "arrow": "bool",
+    }
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 

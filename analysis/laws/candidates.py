@@ -19,17 +19,9 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.laws.forms import FORMS, Form, holds, is_identified, log_load
-from rgr_dist.analysis.laws.interval_likelihood import (
-    Array,
-    IntervalFit,
-    cut_off,
-    fit,
-    known,
-    known_factor,
-    middles,
-    profile_interval,
-)
+from rgr_dist.analysis.laws.interval_likelihood import Array, IntervalFit, fit, middles
 from rgr_dist.analysis.laws.points import log_ends
+from rgr_dist.analysis.laws.profile_limits import cut_off, known, known_factor, profile_interval
 from rgr_dist.search.confidence_interval import t_quantile
 
 LEAST_GAP = 6.0

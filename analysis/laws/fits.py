@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
+from rgr_dist.analysis.laws.bootstrap_limits import Draws, draw_seeds
 from rgr_dist.analysis.laws.candidates import Candidate, rank_candidates
 from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
 from rgr_dist.analysis.laws.points import log_ends, points, with_protocols
 from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
-from rgr_dist.analysis.laws.resampling import Draws, draw_seeds
 from rgr_dist.analysis.laws.scaling_laws import (
     Law,
     by_name,

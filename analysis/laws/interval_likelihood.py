@@ -13,15 +13,12 @@ Everything takes leading dimensions: a thousand resampled fits are one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtri, log_ndtr
-
-from rgr_dist.search.confidence_interval import CONFIDENCE
+from scipy.special import log_ndtr
 
 Array = npt.NDArray[np.float64]
 
@@ -32,9 +29,6 @@ falls; half a percent of D_K is below the resolution of a threshold."""
 CAP = 1 / LEAST_SIGMA
 
 STEPS, HALVINGS, TOLERANCE = 100, 30, 1e-10
-DOUBLINGS, CLOSINGS = 40, 20
-
-LARGEST_LOG = math.log(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
     Raises:
         ValueError: an interval is empty.
     """
-    lead, *data = _in_rows(lower, upper, design, weights)
+    lead, *data = in_rows(lower, upper, design, weights)
     low, high, x, _ = data
     rows, _, p = x.shape
     if not (low < high).all():
@@ -100,49 +94,7 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
     )
 
 
-def profile_interval(
-    lower: Any, upper: Any, design: Any, index: Any, weights: Any = 1.0, floor: float | None = None
-) -> tuple[Array, Array]:
-    """95 % profile-likelihood limits of coefficients; infinite where the data set none.
-
-    The cut-off is n log(1 + t²/ν), with t the quantile of Student's t at ν = n - p degrees of
-    freedom: for exact values this gives precisely the t-interval of least squares, whereas the
-    usual χ² cut-off is too narrow for a dozen cells. n counts the values with two finite ends.
-
-    Args:
-        index: which column of the design, shape (...).
-        floor: the log-likelihood at the limits, where the design is part of a larger model; set by
-            the cut-off if not given. A fit below it has an interval of zero width.
-    """
-    lead, low, high, x, weight = _in_rows(lower, upper, design, weights, np.shape(index))
-    rows, _, p = x.shape
-    whole = fit(low, high, x, weight)
-    own = np.broadcast_to(index, lead).reshape(rows, 1)
-    others = np.arange(p - 1) + (np.arange(p - 1) >= own)
-    column = np.take_along_axis(x, own[:, None], axis=2)[:, :, 0]
-    rest = np.take_along_axis(x, others[:, None], axis=2)
-    best = np.take_along_axis(whole.coefficients, own, axis=1)[:, 0]
-    falls = cut_off(low, high, weight, p)
-    root = np.sqrt(falls if floor is None else 2 * np.maximum(whole.log_likelihood - floor, 0.0))
-    spread = np.sqrt((column**2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
-    first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
-    # Both ends at once: the data twice over, one half for each way.
-    low, high, weight, column, rest, root, best, most = (
-        np.concatenate([part, part])
-        for part in (low, high, weight, column, rest, root, best, whole.log_likelihood)
-    )
-
-    def excess(value: Array, at: npt.NDArray[np.int64]) -> Array:
-        """Root of twice the fall, less that at the limits: nearly linear in the coefficient."""
-        moved = value[:, None] * column[at]
-        held = fit(low[at] - moved, high[at] - moved, rest[at], weight[at]).log_likelihood
-        return np.asarray(np.sqrt(2 * np.maximum(most[at] - held, 0.0)) - root[at])
-
-    ends = _edge(excess, best, -root, np.concatenate([-first, first]))
-    return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
-
-
-def _in_rows(
+def in_rows(
     lower: Any, upper: Any, design: Any, weights: Any, lead: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], Array, Array, Array, Array]:
     """The leading dimensions, and the ends, design and weights with these flattened into one."""
@@ -154,28 +106,6 @@ def _in_rows(
     low, high, weight = (np.broadcast_to(a, shape).reshape(rows, n) for a in (low, high, weight))
     x = np.broadcast_to(x, (*shape, p)).reshape(rows, n, p)
     return shape[:-1], low, high, x, weight
-
-
-def known(limit: float) -> float | None:
-    """A limit that ``profile_interval`` gives, or None where the data set none."""
-    return limit if math.isfinite(limit) else None
-
-
-def known_factor(limit: float) -> float | None:
-    """The limit on c from that on log c; where the data set none, 0 below and None above."""
-    return math.exp(limit) if limit < LARGEST_LOG else None
-
-
-def cut_off(low: Array, high: Array, weight: Array, p: int) -> Array:
-    """How far twice the log-likelihood may fall within 95 % confidence, shape (...).
-
-    Args:
-        p: number of unknowns in the full model apart from σ; one of them is held fixed.
-    """
-    informative = (weight * (np.isfinite(low) & np.isfinite(high))).sum(axis=-1)
-    n = np.maximum(informative, p + 1)
-    quantile = fdtri(1, n - p, CONFIDENCE)
-    return np.asarray(n * np.log1p(quantile / (n - p)), dtype=np.float64)
 
 
 def middles(lower: Any, upper: Any) -> Array:
@@ -264,50 +194,3 @@ def _full_share(state: Array, step: Array) -> Array:
     room = np.where(change > 0, np.minimum(3 * theta, CAP - theta), 0.75 * theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.minimum(1.0, np.where(change == 0, 1.0, room / np.abs(change)))
-
-
-def _edge(
-    excess: Callable[[Array, npt.NDArray[np.int64]], Array],
-    best: Array,
-    at_best: Array,
-    first: Array,
-) -> Array:
-    """Where ``excess`` rises through 0, from ``best`` on in the direction of ``first``.
-
-    The step doubles until the end is passed, then regula falsi with Illinois's halving closes in.
-
-    Args:
-        excess: takes values and the indices of the rows they are for.
-    """
-    good, at_good, step = best.copy(), at_best.copy(), first.copy()
-    bad, at_bad = best + step, np.full(len(best), -np.inf)
-    left = np.arange(len(best))
-    for _ in range(DOUBLINGS):
-        at_bad[left] = excess(bad[left], left)
-        left = left[at_bad[left] < 0]
-        if not len(left):
-            break
-        good[left], at_good[left] = bad[left], at_bad[left]
-        step[left] *= 2
-        bad[left] = best[left] + step[left]
-    end = np.sign(first) * np.inf
-    left = np.flatnonzero(at_bad >= 0)
-    last = np.zeros(len(best))
-    for _ in range(CLOSINGS):
-        if not len(left):
-            break
-        low, high = at_good[left], at_bad[left]  # halved by Illinois's rule
-        share = low / np.where(low == high, -1.0, low - high)
-        middle = good[left] + np.clip(share, 0.0, 1.0) * (bad[left] - good[left])
-        value = excess(middle, left)
-        inside = value < 0
-        good[left], bad[left] = (
-            np.where(inside, middle, good[left]),
-            np.where(inside, bad[left], middle),
-        )
-        at_bad[left] = np.where(inside, high / np.where(last[left] < 0, 2, 1), value)
-        at_good[left] = np.where(inside, value, low / np.where(last[left] > 0, 2, 1))
-        last[left] = np.where(inside, -1.0, 1.0)
-        end[left] = middle
-        left = left[np.abs(value) >= 1e-5]
-    return end

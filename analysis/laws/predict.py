@@ -10,8 +10,8 @@ import pandas as pd
 
 from rgr_dist.analysis.laws.candidates import predict
 from rgr_dist.analysis.laws.fits import Fits
-from rgr_dist.analysis.laws.interval_likelihood import profile_interval
 from rgr_dist.analysis.laws.points import log_ends
+from rgr_dist.analysis.laws.profile_limits import profile_interval
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LAWS, capacity_scale, compression

@@ -34,15 +34,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rgr_dist.analysis.laws.interval_likelihood import (
-    Array,
-    fit,
-    known,
-    known_factor,
-    profile_interval,
-)
+from rgr_dist.analysis.laws.bootstrap_limits import Draws, bootstrap_coefficient
+from rgr_dist.analysis.laws.interval_likelihood import Array, fit
 from rgr_dist.analysis.laws.points import Heads, log_ends, points
-from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient
+from rgr_dist.analysis.laws.profile_limits import known, known_factor, profile_interval
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, information
 from rgr_dist.search.confidence_interval import t_quantile

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph
-from rgr_dist.analysis.wording import span
+from rgr_dist.analysis.wording import span, with_range
 from rgr_dist.paper import capacity_scale
 
 CAPTION = (
@@ -110,3 +111,29 @@ def _point(row: Row) -> Point:
         arrow=not found,
         hollow=row["status"] == "open",
     )
+
+
+def size_of(row: Mapping[str, Any]) -> str:
+    """A row's size in words: ``(64, 16)``, or ``(64, 16, length=64)``."""
+    parts = row["m"], row["d_model"], row.get("setting")
+    return f"({', '.join(str(part) for part in parts if part)})"
+
+
+def tip(row: Mapping[str, Any]) -> str:
+    """The words of a point: its size, its layer, and where its cheapest thresholds lie."""
+    lines = [
+        f"{size_of(row)}, {row['model']}",
+        f"within {row['max_steps']:,} steps: {row['status']}",
+    ]
+    for paid in ("cached", "parameters"):
+        if row[paid] is not None:
+            lines.append(
+                f"{ranged(row, paid)} {paid} at h = {row[f'{paid}_h']}, "
+                f"d_k = {row[f'{paid}_d_k']}, learning rate {row[f'{paid}_learning_rate']:g}"
+            )
+    return "\n".join(lines)
+
+
+def ranged(row: Mapping[str, Any], paid: str) -> str:
+    """What a threshold costs, ``cached`` numbers or ``parameters``, with its range."""
+    return with_range(row[paid], row[f"{paid}_low"], row[f"{paid}_high"])

@@ -9,11 +9,11 @@ from typing import Any
 from scipy.stats import kendalltau
 
 from rgr_dist.analysis.layers.costs import at_largest, compares_layers, costs_of, order_of
-from rgr_dist.analysis.layers.figure import draw_costs
+from rgr_dist.analysis.layers.figure import draw_costs, ranged, size_of, tip
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import Row, rows_of
-from rgr_dist.analysis.wording import plural, three_digits, with_limits, with_range
+from rgr_dist.analysis.wording import plural, three_digits, with_limits
 
 
 def section(results: StudyResults) -> Section | None:
@@ -21,7 +21,7 @@ def section(results: StudyResults) -> Section | None:
     if not compares_layers(results.study):
         return None
     rows, order = rows_of(costs_of(results)), rows_of(order_of(results))
-    shown = [{**row, "text": _tip(row)} for row in rows_of(at_largest(costs_of(results)))]
+    shown = [{**row, "text": tip(row)} for row in rows_of(at_largest(costs_of(results)))]
     known = any(row["cached"] or row["cached_low"] for row in shown)
     return Section(
         name="layers",
@@ -124,30 +124,6 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
     return told
 
 
-def _size(row: Mapping[str, Any]) -> str:
-    """A row's size in words: ``(64, 16)``, or ``(64, 16, length=64)``."""
-    parts = row["m"], row["d_model"], row.get("setting")
-    return f"({', '.join(str(part) for part in parts if part)})"
-
-
-def _tip(row: Row) -> str:
-    lines = [
-        f"{_size(row)}, {row['model']}",
-        f"within {row['max_steps']:,} steps: {row['status']}",
-    ]
-    for paid in ("cached", "parameters"):
-        if row[paid] is not None:
-            lines.append(
-                f"{_ranged(row, paid)} {paid} at h = {row[f'{paid}_h']}, "
-                f"d_k = {row[f'{paid}_d_k']}, learning rate {row[f'{paid}_learning_rate']:g}"
-            )
-    return "\n".join(lines)
-
-
-def _ranged(row: Mapping[str, Any], paid: str) -> str:
-    return with_range(row[paid], row[f"{paid}_low"], row[f"{paid}_high"])
-
-
 def _order(rows: list[Row]) -> Table:
     def held(row: Mapping[str, Any]) -> str | None:
         if row["per_cached"] is None:
@@ -192,12 +168,12 @@ def _costs(rows: list[Row]) -> Table:
         name="table-layer-costs",
         caption="The cheapest threshold of each layer in each size, and where it lies.",
         columns=[
-            Column("size", _size, text=True, names=True),
+            Column("size", size_of, text=True, names=True),
             Column("layer", "model", text=True, names=True),
             Column("steps", "max_steps"),
-            Column("cached", lambda row: _ranged(row, "cached"), "cached"),
+            Column("cached", lambda row: ranged(row, "cached"), "cached"),
             at("cached"),
-            Column("parameters", lambda row: _ranged(row, "parameters"), "parameters"),
+            Column("parameters", lambda row: ranged(row, "parameters"), "parameters"),
             at("parameters"),
             Column("status", "status", text=True),
         ],

@@ -1,9 +1,9 @@
 """The command line ``rgr``: turns arguments into calls.
 
-The verbs of ``running`` plan and run a study, that of ``watching`` shows one in a browser as it
-runs, those of ``results`` print what it found, and that of ``figures`` draws it. ``tuning`` tunes
-its protocol, ``checking`` checks a store, ``construct`` makes weights without training, and
-``theory`` compares theory with data.
+The verbs of ``starting`` begin a study, those of ``running`` plan and run it, that of ``watching``
+shows one in a browser as it runs, those of ``results`` print what it found, and that of ``figures``
+draws it. ``tuning`` tunes its protocol, ``checking`` checks a store, ``construct`` makes weights
+without training, and ``theory`` compares theory with data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,17 @@ from typing import Annotated, Any
 import typer
 from rich import get_console
 
-from rgr_dist.cli import checking, construct, figures, results, running, theory, tuning, watching
+from rgr_dist.cli import (
+    checking,
+    construct,
+    figures,
+    results,
+    running,
+    starting,
+    theory,
+    tuning,
+    watching,
+)
 from rgr_dist.cli.listing import nowhere
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
@@ -39,9 +49,9 @@ app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Ask": {
-        running.studies: "rgr studies",
-        running.init: "rgr init mine",
-        running.new_model: "rgr new-model mine",
+        starting.studies: "rgr studies",
+        starting.init: "rgr init mine",
+        starting.new_model: "rgr new-model mine",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },

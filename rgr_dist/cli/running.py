@@ -1,11 +1,10 @@
-"""The verbs that begin, plan and run a study, list those that ship, and show how far one is."""
+"""The verbs that plan and run a study, and show how far one is."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +25,6 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,66 +36,8 @@ if TYPE_CHECKING:
     from rgr_dist.study.study import Study
 
 
-LONGEST_NAME = 100
-"""Most characters in the name of a new layer."""
-
-
-def studies(how: How = Format.TABLE) -> None:
-    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
-    from rgr_dist.study.document import shipped_studies
-    from rgr_dist.study.shipped import about
-
-    print_listing({"studies": [*map(about, shipped_studies())]}, how)
-
-
-def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study and of its file.")],
-) -> None:
-    """Write NAME.yaml, a commented study to start from."""
-    from importlib.resources import files
-
-    from rgr_dist.study.from_yaml import parse_study
-
-    parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses an invalid name
-    path = Path(f"{name}.yaml")
-    text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
-    _write_new(path, text.replace("{name}", name))
-    say(f"wrote {path}; rgr plan {path} says what it would train")
-
-
-def new_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the layer, and of its file.")],
-) -> None:
-    """Write NAME.py, a commented attention layer to start a model of your own from."""
-    from importlib.resources import files
-    from importlib.util import find_spec
-    from keyword import iskeyword
-
-    if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
-        raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
-    path, title = Path(f"{name}.py"), "".join(map(str.capitalize, name.split("_")))
-    if not name[0].isalpha() or not title.isidentifier() or iskeyword(title):
-        raise UserError(f"{name!r} cannot name a layer; begin with a letter: my_layer")
-    if not path.exists() and find_spec(name):
-        raise UserError(f"{path} would hide the installed package {name!r}; give another name")
-    text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
-    _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
-    say(f"wrote {path}; in a study it is model: {path}")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a new file.
-
-    Raises:
-        UserError: it exists already, or cannot be written.
-    """
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UserError(f"{path} is there already; give another name") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
+"""What the time of a plan leaves out where layers of files are trained."""
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
@@ -111,9 +51,6 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
         if "time" in facts and any(cell.layer for cell in resolved.cells):
             facts["compiling"] = COMPILING
     print_listing({"cells": cells}, how, facts=facts)
-
-
-COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:

@@ -35,6 +35,10 @@ PROJECTIONS = 100
 """Alternating projections that a run usually takes where it passes."""
 EVALUATIONS = 1000
 """Evaluations of all pairs' scores and their gradient that it usually takes to decide one head."""
+LIMIT_TIMES = 10.0
+"""A worker counts as hung after this many times the longest time that its probe may take."""
+UNMEASURED_TIMES = 100.0
+"""How many times slower than the guess the slowest engine is; used while no run shows the pace."""
 
 
 def step_cost(cell: Cell, width: float) -> float:
@@ -53,7 +57,8 @@ def step_cost(cell: Cell, width: float) -> float:
         facts = min(cell.m, cell.training.batch_size or cell.m)
         return 6 * facts * (cell.database.values * (cell.d_model + 1) + width)
     if cell.record.algorithm == "one-head":
-        return EVALUATIONS * 4 * cell.m**2 * cell.d_model + 4 * cell.d_model**6
+        proof = 4 * cell.d_model**6  # products of matrices with d_model² + 1 rows
+        return EVALUATIONS * 4 * cell.m**2 * cell.d_model + proof
     if cell.record.task == "construction":
         return 2 * cell.m**2 * D_K
     if cell.record.task == "matching":
@@ -127,7 +132,7 @@ def _forecast_cell(
     assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
     longer = None if cell.training.path_depends_on_limit else state.longer
-    brought = longer.used if longer else {}  # its runs tell of this limit too
+    brought = longer.used if longer else {}  # a longer run is read off at this limit: no training
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
@@ -160,12 +165,6 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     return 1 / MULTIPLY_ADDS_PER_SECOND
 
 
-LIMIT_TIMES = 10.0
-"""A worker counts as hung after this many times the longest time that its probe may take."""
-UNMEASURED_TIMES = 100.0
-"""How many times slower than the guess the slowest engine is; used while no run shows the pace."""
-
-
 def most_work(cell: Cell, width: float, runs: int) -> float:
     """Multiply-adds of this many runs if all go on to their limit."""
     return runs * _most_steps(cell) * step_cost(cell, width)
@@ -191,10 +190,12 @@ def limit_seconds(work: float, seconds_per_work: float | None) -> float:
 
 
 def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
+    """The search of a cell if the assumed verdicts hold."""
     return replay(state.plan, state.test, state.evidence, state.failed, assumed, guides)
 
 
 def _expected_pass(state: CellState, need: Need) -> bool:
+    """Whether a probe is expected to pass: its width reaches that of the guess, at its heads."""
     key = need.key
     if need.want == "fresh seeds":
         return True
@@ -215,9 +216,11 @@ def _share_until_given_up(limit: int) -> float:
 
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
+    """The work of a probe's missing seeds if it passes, or if it fails."""
     test = state.test_of(need.key, need.want)
     known = sum(seed in test.in_order for seed in state.evidence.get(need.key, {}))
-    whole = test.look or test.seeds if passes else FAIL_SEEDS if need.ends_early else test.seeds
+    on_fail = FAIL_SEEDS if need.ends_early else test.seeds
+    whole = (test.look or test.seeds) if passes else on_fail
     runs = max(0, min(whole, test.seeds) - known)
     steps: float = runs * _most_steps(cell)
     if passes and cell.record.task == "construction":

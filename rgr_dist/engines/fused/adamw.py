@@ -22,7 +22,9 @@ def adamw(gradient: Any, first: Any, second: Any, rate: float, root: float) -> A
     """The moments of a tile after a step, and the step itself, which is to be subtracted.
 
     Args:
-        first, second: the moments before the step.
+        gradient: a tile: vectors of ``WIDTH`` floats, one for each of its rows.
+        first, second: the moments before the step, tiles too.
+        rate, root: of the step, as the module says.
     """
     first = fma(gradient - first, np.float32(1 - BETA_1), first)
     second = fma(gradient * gradient, np.float32(1 - BETA_2), second * np.float32(BETA_2))
@@ -38,6 +40,7 @@ def update(
     """Take a step on parameters ``begin`` to ``end``, multiples of 16, of flat arrays.
 
     Args:
+        rate, root: of the step, as the module says.
         decay: 1 - learning rate * weight decay.
     """
     for at in range(begin, end, WIDTH):

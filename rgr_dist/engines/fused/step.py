@@ -165,7 +165,11 @@ def project(W: Any, X_t: Any, sizes: Any, P: Any) -> None:
 
 @numba.njit(nogil=True)
 def update_W(theta: Any, workspace: Any, sizes: Any, rate: float, root: float) -> None:
-    """Compute the gradient of W, both moments and a step of AdamW, in one pass over W."""
+    """Compute the gradient of W, both moments and a step of AdamW, in one pass over W.
+
+    Args:
+        rate, root: of the step, as in ``adamw``.
+    """
     E, L = sizes.E, sizes.L
     for c in range(0, sizes.C, ROWS):
         for i in range(0, E, WIDTH):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rgr_dist.analysis.laws.bootstrap_limits import Draws, bootstrap_coefficient
 from rgr_dist.analysis.laws.candidates import fit_form, predict, rank_candidates
 from rgr_dist.analysis.laws.forms import FORMS
-from rgr_dist.analysis.laws.interval_likelihood import profile_interval
-from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient
+from rgr_dist.analysis.laws.profile_limits import profile_interval
 from rgr_dist.paper import capacity_scale, compression
 from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 

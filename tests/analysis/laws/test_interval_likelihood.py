@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from rgr_dist.analysis.laws.interval_likelihood import (
-    cut_off,
-    fit,
-    middles,
-    profile_interval,
-)
+from rgr_dist.analysis.laws.interval_likelihood import fit, middles
+from rgr_dist.analysis.laws.profile_limits import cut_off, profile_interval
 
 
 def made_up(seed: int, n: int = 14) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

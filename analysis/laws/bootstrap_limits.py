@@ -74,7 +74,7 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
         h = int(cell["h_star"])
         widths, column = np.unique(d_k[at], return_inverse=True)
         scores = np.zeros((seeds, len(widths)))
-        scores[seed[at], column] = np.minimum(score[at], 1e300)
+        scores[seed[at], column] = np.minimum(score[at], 1e300)  # infinite, times 0 would be nan
         known = np.zeros(scores.shape, dtype=bool)
         known[seed[at], column] = True
         counts = generator.multinomial(seeds, [1 / seeds] * seeds, size=draws)

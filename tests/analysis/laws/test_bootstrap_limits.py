@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from rgr_dist.analysis.laws.bootstrap_limits import Draws, bootstrap_coefficient, draw_seeds
 from rgr_dist.analysis.laws.points import points
-from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.search.probe_verdict import passes
 from tests.analysis import made_up

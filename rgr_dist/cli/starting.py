@@ -1,0 +1,74 @@
+"""The verbs to start from: list the studies that ship, write a study file, write a layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.options import How
+from rgr_dist.faults import UserError
+
+LONGEST_NAME = 100
+"""Most characters in the name of a new layer."""
+
+
+def studies(how: How = Format.TABLE) -> None:
+    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
+    from rgr_dist.study.document import shipped_studies
+    from rgr_dist.study.shipped import about
+
+    print_listing({"studies": [*map(about, shipped_studies())]}, how)
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study and of its file.")],
+) -> None:
+    """Write NAME.yaml, a commented study to start from."""
+    from importlib.resources import files
+
+    from rgr_dist.study.from_yaml import parse_study
+
+    parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses an invalid name
+    path = Path(f"{name}.yaml")
+    text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
+    _write_new(path, text.replace("{name}", name))
+    say(f"wrote {path}; rgr plan {path} says what it would train")
+
+
+def new_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the layer, and of its file.")],
+) -> None:
+    """Write NAME.py, a commented attention layer to start a model of your own from."""
+    from importlib.resources import files
+    from importlib.util import find_spec
+    from keyword import iskeyword
+
+    if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
+        raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
+    path = Path(f"{name}.py")
+    title = "".join(map(str.capitalize, name.split("_")))
+    if not name[0].isalpha() or not title.isidentifier() or iskeyword(title):
+        raise UserError(f"{name!r} cannot name a layer; begin with a letter: my_layer")
+    if not path.exists() and find_spec(name):
+        raise UserError(f"{path} would hide the installed package {name!r}; give another name")
+    text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
+    _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
+    say(f"wrote {path}; in a study it is model: {path}")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a new file.
+
+    Raises:
+        UserError: it exists already, or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UserError(f"{path} is there already; give another name") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
