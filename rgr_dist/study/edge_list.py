@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_pairs
+from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_pairs, text_of
 from rgr_dist.study.spec import LARGEST_COUNT
 
 COLUMNS = (
@@ -114,12 +114,17 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
     """The number, text and separator of each line that is not blank and does not begin with ``#``.
 
     Tabs separate entries if the first line has one, else commas, even one in quotes, else spaces.
+
+    Raises:
+        ValueError: a tab stands within quotes, where other readers would keep it.
     """
     file.seek(0)
-    text = io.StringIO(file.read().decode("utf-8-sig"), newline=None)
+    text = io.StringIO(text_of(file), newline=None)
     separator = None
     for at, line in enumerate(text, 1):
         if line.strip() and line[0] != "#":
+            if any("\t" in quoted for quoted in re.findall(r'(?<![^,\s])"[^"]*"', line)):
+                raise ValueError(f"line {at} has a tab within quotes")
             separator = separator or _separator(line.strip())
             yield at, line, separator
 

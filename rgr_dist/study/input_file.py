@@ -122,6 +122,18 @@ def as_path(file: BinaryIO) -> str:
     return f"/dev/fd/{file.fileno()}"
 
 
+def text_of(file: BinaryIO) -> str:
+    """The text of a file in UTF-8, without a byte-order mark.
+
+    Raises:
+        ValueError: it is in another encoding. UTF-16 without a mark is valid UTF-8 with zero bytes.
+    """
+    text = file.read().decode("utf-8-sig")
+    if "\0" in text:
+        raise ValueError("not a text file in UTF-8: it has zero bytes")
+    return text
+
+
 def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
     """Two columns of whole numbers, int64 [rows, 2].
 
@@ -139,7 +151,7 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
         columns = [column.to_numpy().astype(np.int64) for column in table.columns]
         return np.column_stack(columns[::-1] if _are_swapped(table.column_names) else columns)
     numbers, is_first, header = array("q"), True, list[str]()
-    for at, whole in enumerate(io.StringIO(file.read().decode("utf-8-sig"), newline=None), 1):
+    for at, whole in enumerate(io.StringIO(text_of(file), newline=None), 1):
         line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
         if len(row) == 2 and all(re.fullmatch(r'-?\d{1,18}|"-?\d{1,18}"', one) for one in row):

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from array import array
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -14,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rgr_dist.study import assets
-from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_parquet
+from rgr_dist.study.edge_list import NUMBER
+from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_parquet, text_of
 
 NAMES = ("key", "query", "value")
 TEXTS = (pa.string(), pa.large_string())
@@ -81,7 +83,7 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
 
 
 def _csv(file: BinaryIO) -> pa.Table:
-    text = io.StringIO(file.read().decode("utf-8-sig"), newline="")
+    text = io.StringIO(text_of(file), newline="")
     lines = csv.reader(text, strict=True, skipinitialspace=True)
     head = [name.strip() for name in next(lines, [])]
     if sorted(head) != sorted(NAMES):
@@ -109,7 +111,7 @@ def _numbered(name: str, column: pa.ChunkedArray) -> tuple[list[Any], npt.NDArra
     """The distinct entries of a column in order, and the number of each entry.
 
     Raises:
-        ValueError: an entry is missing.
+        ValueError: an entry is missing, or a number is written in two ways, such as 7 and 7.0.
     """
     coded = column.dictionary_encode().combine_chunks()
     entries = coded.dictionary.to_pylist()  # each once, since texts may be long
@@ -119,6 +121,11 @@ def _numbered(name: str, column: pa.ChunkedArray) -> tuple[list[Any], npt.NDArra
             raise ValueError(f"a {name} is missing")
         if all(re.fullmatch("-?[0-9]{1,18}", entry) for entry in entries):
             entries = [int(entry) for entry in entries]
+        elif all(re.fullmatch(NUMBER, entry) for entry in entries):
+            written: dict[Decimal, str] = {}
+            for entry in entries:
+                if (other := written.setdefault(Decimal(entry), entry)) != entry:
+                    raise ValueError(f"the same {name} is written {other!r} and {entry!r}")
     labels = sorted(set(entries))
     number = {label: at for at, label in enumerate(labels)}
     numbers = np.array([number[entry] for entry in entries], dtype=np.int32)

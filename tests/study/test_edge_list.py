@@ -122,6 +122,22 @@ def test_quotes_are_no_part_of_a_name(tmp_path: Path, separator: str, blank: str
     assert read_edges(tmp_path / "n.csv").tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'x,"a\tb"\ny,"a\tb"\n', "line 1 has a tab within quotes"),
+        ("0,1\n1,1".encode("utf-16-le"), "zero bytes"),
+        ("a,b\nb,a".encode("utf-16-be"), "zero bytes"),
+    ],
+)
+def test_what_other_readers_would_read_otherwise_is_refused(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    (tmp_path / "e.csv").write_bytes(content)
+    with pytest.raises(StudyError, match=said):
+        read_edges(tmp_path / "e.csv")
+
+
 def test_signs_within_names_are_kept_among_spaces(tmp_path: Path) -> None:
     (tmp_path / "n.txt").write_text("sp|P1|A GO:1\nGO:1 sp|P1|A\n")
     assert read_edges(tmp_path / "n.txt").tolist() == [[0, 1], [1, 0]]

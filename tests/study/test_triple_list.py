@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.study import assets
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.triple_list import load_triples, read_triples
 
 
@@ -40,6 +42,25 @@ def test_integers_are_numbered_in_their_order_whatever_that_of_the_lines(
 def test_a_quoted_integer_is_one_after_a_blank_too(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('"key", "query", "value"\n"1", "10", "9"\n"1", "9", "10"\n')
     assert read_triples(tmp_path / "a.csv").tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("7,1,1\n+7,1,2\n", "the same key is written '7' and '\\+7'"),
+        ("1,7.0,1\n2,7,2\n", "the same query is written '7.0' and '7'"),
+        ("7\0,1,1\n7,1,2\n", "zero bytes"),
+    ],
+)
+def test_a_number_is_written_in_one_way(tmp_path: Path, rows: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text("key,query,value\n" + rows)
+    with pytest.raises(StudyError, match=said):
+        read_triples(tmp_path / "a.csv")
+
+
+def test_texts_that_look_like_numbers_stay_apart_among_others(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,query,value\n7,a,1\n7.0,b,2\nx,a,1\n")
+    assert read_triples(tmp_path / "a.csv")[:, 0].tolist() == [0, 1, 2]
 
 
 def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
