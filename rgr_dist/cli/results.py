@@ -310,13 +310,8 @@ def compare(
         raise UserError("rgr compare takes two studies, or one and --store twice")
     if one == other and len({*stores}) == 1:
         raise UserError(f"both are {one}; rgr compare takes two studies, or one and --store twice")
-    pair, names, store = side_by_side([one, other or one], stores, set_)
+    pair, names, store = side_by_side([one, other or one], stores, set_, with_common=True)
     found, rows = answer(pair, names)
-    if not rows:
-        raise UserError(
-            f"{one} and {other or one} have no cell in common, so there is nothing to compare; rgr "
-            "report of both sets the rest side by side"
-        )
     page = None
     try:
         page = publish_comparison(*pair, names, store)
@@ -347,26 +342,48 @@ def _named_sides(row: Row, names: tuple[str, str]) -> Row:
 
 
 def side_by_side(
-    studies: Sequence[str], stores: Sequence[str], set_: list[str] | None
+    studies: Sequence[str],
+    stores: Sequence[str],
+    set_: list[str] | None,
+    with_common: bool = False,
 ) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]:
     """The results of two studies, their names, and the store of the first.
+
+    Args:
+        with_common: refuse two studies that have no cell in common.
 
     Raises:
         UserError: there is no such store, or the two studies cannot be compared.
     """
-    first, store = stored_results(studies[0], set_, stores[0])
-    second, _ = stored_results(studies[-1], set_, stores[-1])
-    records = [results.study.record for results in (first, second)]
-    kinds = {record.finds_thresholds for record in records}
-    if len(kinds) > 1 or any(record.holds == "facts" for record in records):
-        raise UserError(
-            f"{studies[0]} and {studies[-1]} cannot be compared: give two studies of thresholds "
-            "D_K, or two of accuracy"
-        )
-    names = (first.study.name, second.study.name)
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.report.comparison.pairs import partners_of
+
+    one, other = studies[0], studies[-1]
+    with (
+        opened(one, set_, stores[0]) as (first, store),
+        opened(other, set_, stores[-1]) as (second, its_own),
+    ):
+        records = first.record, second.record
+        kinds = {record.finds_thresholds for record in records}
+        if len(kinds) > 1 or any(record.holds == "facts" for record in records):
+            raise UserError(
+                f"{one} and {other} cannot be compared: give two studies of thresholds D_K, or two "
+                "of accuracy"
+            )
+        is_same = stores[0] == stores[-1]  # then read, and its damage reported, once
+        pair = open_results(first, store), open_results(second, store if is_same else its_own)
+        if with_common and not partners_of(pair):
+            raise UserError(
+                f"{one} and {other} have no cell in common, so there is nothing to compare; rgr "
+                "report of both sets the rest side by side"
+            )
+    for study, out, results in zip((one, other), (stores[0], stores[-1]), pair, strict=True):
+        if results.runs.empty:
+            say_error(*no_runs(study, out, set_))
+    names = (first.name, second.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
-    return (first, second), names, store
+    return pair, names, store
 
 
 def explain(

@@ -223,6 +223,8 @@ def _as(name: str, kind: str, value: Any) -> Key:
         shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
         told = f"{name}: {shown} is not valid; give one of type {kind} ({said})"
         raise ValueError(told) from None
+    if isinstance(known, str) and not known.isprintable():
+        raise ValueError(f"{name}: {known!r} is not valid; give text that can be printed")
     return known
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -192,6 +193,32 @@ def test_two_studies_are_set_side_by_side(
     for wrong in (["a", "b", "c"], ["small.yaml", "--store", "1", "--store", "2", "--store", "3"]):
         assert call(["report", *wrong]) == 2
         assert "one study, or two to compare" in capsys.readouterr().err
+
+
+def test_studies_that_cannot_be_compared_are_refused_before_their_runs_are_missed(
+    tmp_path: Path, refused: Refused
+) -> None:
+    write_study(tmp_path)
+    write_study(tmp_path, "other.yaml", name="other", cells=[{"m": 40, "d_model": 8}])
+    (tmp_path / "results/runs").mkdir(parents=True)
+    (tmp_path / "results/runs/part-1.parquet").write_bytes(b"damaged")
+    refused("no cell in common", "compare", "small.yaml", "other.yaml")
+    refused("cannot be compared", "compare", "small.yaml", "gpt2-small")
+    refused("there is no store", "compare", "small.yaml", "--store", "results", "--store", "no")
+
+
+def test_a_damaged_part_of_two_studies_is_named_once(
+    finished: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(finished / "results", tmp_path / "results")
+    (tmp_path / "results/runs/part-1.parquet").write_bytes(b"damaged")
+    write_study(tmp_path, "twin.yaml", name="twin")
+    monkeypatch.chdir(tmp_path)
+    assert call(["compare", str(finished / "small.yaml"), "twin.yaml"]) == 0
+    assert capsys.readouterr().err.count("is damaged and was left out") == 1
 
 
 def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused: Refused) -> None:

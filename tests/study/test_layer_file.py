@@ -166,6 +166,10 @@ BAD_KEYS: tuple[tuple[Any, str], ...] = (
     ({"flag": True, "groups": True}, "model.groups: True is not valid; give one of type int"),
     ({"flag": True, "scale": 10**400}, "give one of type float"),
     ({"flag": True, "kind": "x" * 101}, "at most 100 characters"),
+    (
+        {"flag": True, "kind": "a\nb"},
+        "model.kind: 'a\\nb' is not valid; give text that can be printed",
+    ),
     ({"flag": True, "zoo": "max"}, "model: both file and zoo"),
 )
 
