@@ -43,8 +43,10 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    overrides = [overrides] if isinstance(overrides, str) else overrides
-    opened = Study.of(load_study(str(source), overrides), Store(str(out)))
+    overrides = [overrides] if isinstance(overrides, str) else overrides or ()
+    if not isinstance(overrides, Iterable) or not all(isinstance(one, str) for one in overrides):
+        raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
+    opened = Study.of(load_study(str(source), overrides), Store(out))
     opened._read = str(source), bool(overrides)
     return opened
 
@@ -82,12 +84,12 @@ def run(
     if store is not None and out is not None:
         raise StudyError("out: store says where its runs are; give one of the two")
     if isinstance(study, Study):
-        opened, store = study, store if out is None else Store(str(out))
+        opened, store = study, store if out is None else Store(out)
     else:
         opened = load(study, overrides, "results" if out is None else out)
     if store is not None:
         opened = copy(opened)
-        opened.store = store if isinstance(store, Store) else Store(str(store))
+        opened.store = store if isinstance(store, Store) else Store(store)
     return opened.run(cpus, address, engine, gpus, show, retry_failed)
 
 
@@ -144,7 +146,7 @@ class Study:
     ) -> None:
         if not isinstance(document, Mapping | None):
             raise StudyError(f"{document}: not the keys of a study; rgr.load reads a study's file")
-        self.study, self.store = parse_study({**(document or {}), **keys}), Store(str(out))
+        self.study, self.store = parse_study({**(document or {}), **keys}), Store(out)
 
     @classmethod
     def of(cls, study: Resolved, store: Store) -> Self:
@@ -260,7 +262,9 @@ class Study:
         from rgr_dist.analysis.laws.fits import fits_of
         from rgr_dist.analysis.laws.predict import predict_sizes
 
-        if m < 2 or d_model < 1 or not 1 <= (m if edges is None else edges) <= m * m:
+        relations = m if edges is None else edges
+        are_whole = all(isinstance(one, int | np.integer) for one in (m, d_model, relations))
+        if not are_whole or m < 2 or d_model < 1 or not 1 <= relations <= m * m:
             raise StudyError("predict: give m of 2 or more, d_model of 1 or more, 1 to m² edges")
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
@@ -360,7 +364,7 @@ class Study:
         from rgr_dist.analysis.drawing.plot import plot
         from rgr_dist.analysis.report.contents import figures, sections
 
-        if width is not None and not 1 <= width <= 50:
+        if width is not None and not (isinstance(width, int | float) and 1 <= width <= 50):
             raise StudyError(f"width: {width} is not valid; give 1 to 50 inches")
         return plot(figures(sections(self._results), [name])[0], ax, width)
 

@@ -162,7 +162,7 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     assert "<table" in found._repr_html_()
     with pytest.raises(StudyError, match="too few for a law"):
         study.predict(64, 16)
-    for sizes in ((1, 16), (64, 0), (64, 16, 0), (64, 16, 5000)):
+    for sizes in ((1, 16), (64, 0), (64, 16, 0), (64, 16, 5000), ("64", 16), (64, None)):
         with pytest.raises(StudyError, match="predict: give m of 2 or more"):
             study.predict(*sizes)
     h = study.best()["h_star"].iloc[0]  # of numpy's type
@@ -275,6 +275,25 @@ def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
     for read in (study.runs, study.thresholds, study.explain):
         with pytest.warns(UserWarning, match=f"^1 run in {tmp_path} with more than one result"):
             assert read() is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"out": None}, "--store: None is no path"),
+        ({"out": 5}, "--store: 5 is no path"),
+        ({"overrides": 5}, "overrides: give texts such as 'search.seeds=3', not 5"),
+        ({"overrides": [5]}, "overrides: give texts such as"),
+    ],
+)
+def test_what_is_no_store_and_no_override_is_refused(
+    given: dict, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        rgr.load("quickstart", **given)
+    assert str(refused.value).startswith(said)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

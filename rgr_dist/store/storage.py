@@ -50,6 +50,8 @@ class Storage:
     """
 
     def __init__(self, root: str | Path) -> None:
+        if not isinstance(root, str | Path):
+            raise StoreError(f"--store: {root!r} is no path; give a folder or URI")
         self.uri = str(root)
         self.root = shown(self.uri)
         if not self.root.strip():
