@@ -6,7 +6,6 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from rgr_dist.search.protocol import (
     Words,
 )
 from rgr_dist.search.tune.question import Question
-from rgr_dist.search.tune.score_file import Score, ScoreFile
+from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.threshold import Threshold, Thresholds, TrialError, name
 
 logger = logging.getLogger(__name__)
@@ -44,7 +43,6 @@ class SettingSearch:
     Attributes:
         portfolio: decides which probes to run.
         errors: trials without a score, by the number of their setting.
-        failed: number of the setting, value and seed of each training that could not be run.
         cut: iterations of the trials that may have been stopped early, by number, value and seed.
         longest: iterations of the longest trial.
 
@@ -53,18 +51,17 @@ class SettingSearch:
     """
 
     def __init__(self, question: Question, kept: ScoreFile) -> None:
-        self.question = question
         self.kept = kept
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
-        self.failed: list[tuple[int, int, int]] = []
         self.cut: dict[tuple[int, int, int], int] = {}
         self.longest = 0
-        self.portfolio = Portfolio(self._plans(), question.test, together=1)
-        self._tell_kept()
-        self._begun = len(kept.scores)
+        self.begin(question)
 
-    def _tell_kept(self) -> None:
-        """Tell the search every score that is kept of its settings."""
+    def begin(self, question: Question) -> None:
+        """Begin with the scores that are kept: anything else is asked for, also what failed."""
+        self.question = question
+        self.portfolio = Portfolio(self._plans(), question.test, together=1)
+        self._begun = len(self.kept.scores)
         key = self.kept.key
         numbers = {key(setting): number for number, setting in enumerate(self.question.settings)}
         for score in self.kept.scores:
@@ -150,12 +147,6 @@ class SettingSearch:
         if not is_natural:
             self.cut[self.number_of(probe), probe.value, probe.seeds[0]] = iterations
 
-    def give_up(self, number: int, value: int, seed: int) -> None:
-        """Mark a seed of a setting's value as one that cannot be run."""
-        cell, arm = self._arm(number)
-        self.failed.append((number, value, seed))
-        self.portfolio.tell_failed(cell, ProbeKey(arm, value), [seed])
-
     @property
     def ignores_seeds(self) -> bool:
         """Whether every value with several seeds has a single score, not counting the bounds."""
@@ -179,38 +170,10 @@ class SettingSearch:
                 found.append((setting, state.brackets[arm]))
         return found
 
-    def state(self) -> dict[str, Any]:
-        """Everything that the search knows, in plain values, for ``go_on``."""
-        return {
-            "question": self._asked,
-            "scores": [score._asdict() for score in self.kept.scores],
-            "errors": [[n, *astuple(one)] for n, several in self.errors.items() for one in several],
-            "failed": self.failed,
-            "cut": [[*key, iterations] for key, iterations in self.cut.items()],
-            "longest": self.longest,
-        }  # fmt: skip
-
     @property
-    def _asked(self) -> dict[str, str]:
+    def asked(self) -> dict[str, str]:
+        """The question in words: equal for searches of which one can go on with the other's scores."""
         return {**self.question.described, "over": self.kept.key(self.question.over, in_order=True)}
-
-    def go_on(self, state: dict[str, Any]) -> None:
-        """Take in the ``state`` of an earlier search.
-
-        Raises:
-            ValueError: that search was asked something else.
-        """
-        if state["question"] != self._asked:
-            raise ValueError(f"the saved search is of {state['question']}, not of {self._asked}")
-        for score in state["scores"]:
-            self.kept.scores.append(Score(**score))
-        self._tell_kept()
-        for number, *error in state["errors"]:
-            self.errors[number].append(TrialError(*error))
-        for number, value, seed in state["failed"]:
-            self.give_up(number, value, seed)
-        self.cut |= {(number, value, seed): ended for number, value, seed, ended in state["cut"]}
-        self.longest = state["longest"]
 
     def result(self) -> Thresholds:
         """The threshold of every setting so far, and the best one."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from ray import cloudpickle
 from ray.tune.result import AUTO_RESULT_KEYS
 
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.connect import fits
-from rgr_dist.search.tune.lost_workers import Cause
 from rgr_dist.search.tune.question import Cost, Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher
@@ -99,9 +97,7 @@ class ThresholdSearch(ProbeSearcher):
 
     def _begin(self, search: SettingSearch) -> None:
         slots = getattr(self, "slots", partial(fits, {"CPU": 1}))
-        super().__init__(
-            search.portfolio, search.config, self._take_in, search.note, self._give_up, slots
-        )
+        super().__init__(search.portfolio, search.config, self._take_in, search.note, slots=slots)
         self.search = search
         self._has_metric = bool(search.kept.scores)
         self._last: dict[str, Any] = {}  # the metric by trial
@@ -137,10 +133,12 @@ class ThresholdSearch(ProbeSearcher):
             if mine != value:
                 raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
         if self._given:  # otherwise the Tuners of one find_threshold share one search
-            known, question = self.search.state(), Question.checked(**asked.given | its)
-            self._begin(SettingSearch(question, ScoreFile(None, {})))
+            question = Question.checked(**asked.given | its)
             if question.described == asked.described:
-                self.search.go_on(known | {"failed": []})
+                self.search.begin(question)
+            else:
+                self.search = SettingSearch(question, ScoreFile(None, {}))
+            self._begin(self.search)
         return True
 
     def suggest(self, trial_id: str) -> Any:
@@ -211,22 +209,11 @@ class ThresholdSearch(ProbeSearcher):
             raise NoScore(f"ValueError: {said}")
         self.search.take_in(probe, score)
 
-    def _give_up(self, probe: Probe, cause: Cause) -> None:
-        self.search.give_up(self.search.number_of(probe), probe.value, probe.seeds[0])
-
     # ----- What Tuner.restore needs
 
     def save(self, checkpoint_path: str) -> None:
-        """Write what the search knows, as JSON; Tune calls it every few seconds."""
-        state = {
-            **self.search.state(),
-            "metric": self.search.question.metric,
-            "mode": self.search.question.mode,
-            "probes": {trial_id: asdict(probe) for trial_id, probe in self.probes.items()},
-            "last": self._last,
-            "seen": self._seen,
-        }
-        Path(checkpoint_path).write_text(json.dumps(state, default=str))
+        """Pickle the searcher, as Tune's own are; Tune calls it every few seconds."""
+        Path(checkpoint_path).write_bytes(cloudpickle.dumps(self))
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from what was saved.
@@ -234,17 +221,14 @@ class ThresholdSearch(ProbeSearcher):
         Raises:
             ValueError: it was saved by another search.
         """
-        state, asked = json.loads(Path(checkpoint_path).read_text()), self.search.question
-        its = {key: state[key] for key in ("metric", "mode") if self._given.get(key) is None}
-        question = Question.checked(**asked.given | its) if state["metric"] else asked
-        self._begin(SettingSearch(question, ScoreFile(None, {})))
-        self.search.go_on(state)
-        self._last, self._seen = state["last"], state["seen"]
-        self._has_metric = bool(self._last or state["scores"])
-        for trial_id, probe in state["probes"].items():
-            self.probes[trial_id] = Probe(**probe | {"seeds": tuple(probe["seeds"])})
-            self.portfolio.hold(self.probes[trial_id])
-        self._inherited = set(self.probes)
+        saved: Self = cloudpickle.loads(Path(checkpoint_path).read_bytes())
+        its, mine = saved.search.asked, self.search.asked
+        mine |= {key: its[key] for key in ("metric", "mode") if self._given.get(key) is None}
+        if its != mine:
+            raise ValueError(f"the saved search is of {its}, not of {mine}")
+        self._begin(saved.search)
+        self._last, self._seen, self._has_metric = saved._last, saved._seen, saved._has_metric
+        self.probes, self._inherited = saved.probes, set(saved.probes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, since a Tuner is saved together with its searcher."""

@@ -226,7 +226,6 @@ def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: P
     running = one.suggest("running")
     if way == "save":
         one.save(str(tmp_path / "state"))
-        json.loads((tmp_path / "state").read_text())
         other = search(over={"depth": [1, 2]})
         other.restore(str(tmp_path / "state"))
     else:
