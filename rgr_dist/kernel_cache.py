@@ -31,13 +31,6 @@ IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
 
 ROOM = 2**24
 """Bytes that must be free where kernels are kept; all kernels together take 13 million."""
-FOLDERS: set[Path] = set()
-"""Folders of the kernels that this process may call."""
-
-
-def are_compiled() -> bool:
-    """Whether any kernels that this process may call are compiled on disk."""
-    return any(path for folder in FOLDERS for path in folder.rglob("*.nbi"))
 
 
 def cached_kernel(**options: Any) -> Callable[[Function], Function]:
@@ -46,7 +39,6 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         given = config.CACHE_DIR
         folder = cache_folder(kernel_digest(Path(sys.modules[function.__module__].__file__ or "")))
-        FOLDERS.update([folder] if folder else [])
         config.CACHE_DIR = str(folder or "")  # njit reads it when it decorates
         try:
             compiled: Function = numba.njit(cache=folder is not None, **options)(function)

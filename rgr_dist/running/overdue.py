@@ -114,17 +114,22 @@ class TimeLimits:
         self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
         self._looked = time.monotonic()
 
-    def check(self) -> None:
-        """Report each trial that is overdue, and end its worker if it has named one. The time limit
-        starts anew when a trial names its worker."""
+    def check(self, trials: Iterable[Any]) -> None:
+        """Report each of Tune's trials that is overdue, and end its worker if it has named one. The
+        time limit starts anew when a trial names its worker."""
         import ray
+
+        from rgr_dist.running.worker import WORKER
 
         now = time.monotonic()
         passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
         waited, self._waited = self._waited, {}
-        for trial_id, probe in self._searcher.probes.items():
-            worker = self._searcher.workers.get(trial_id)
-            key = trial_id, worker is not None
+        for trial in trials:
+            probe = self._searcher.probes.get(trial.trial_id)
+            if probe is None:
+                continue
+            worker = trial.last_result.get(WORKER)
+            key = trial.trial_id, worker is not None
             self._waited[key] = waited.get(key, 0.0) + passed
             limit = self.limit(probe)
             if self._waited[key] > limit:

@@ -139,7 +139,7 @@ def _train(
     from ray.tune import with_parameters
 
     from rgr_dist.running.ray_health import RayHealth
-    from rgr_dist.running.worker import COMPILES, ProbeTrainable
+    from rgr_dist.running.worker import WORKER, ProbeTrainable
     from rgr_dist.search.tune.lost_workers import Cause, is_final
     from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
     from rgr_dist.search.tune.searcher import ProbeSearcher
@@ -176,15 +176,13 @@ def _train(
     def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
             view.say(line)
-        limits.check()
+        limits.check(trials)
         if len(searcher.probes) >= summary.workers:
             summary.busy_until = time.monotonic()
-        ready = [trial.last_result[COMPILES] for trial in trials if COMPILES in trial.last_result]
-        if ready:
+        if any(WORKER in trial.last_result for trial in trials):
             summary.ready()
-        if ready and not summary.runs:
-            compiles = "compiling kernels (first use only), then " if any(ready) else ""
-            view.phase(f"{compiles}first runs")
+            if not summary.runs:
+                view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
     def resize(workers: int) -> None:

@@ -16,23 +16,20 @@ from ray import tune
 
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.kernel_cache import are_compiled
-from rgr_dist.search.tune.searcher import WORKER
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 
-COMPILES = "compiles"
-"""Key of a worker's first result: whether it must compile kernels, as none are cached."""
+WORKER = "worker"
+"""Key of a trial's first result: the handle of the actor that trains it."""
 
 
 class ProbeTrainable(tune.Trainable):
     """One trial: trains some seeds of one probe together, in its second step.
 
-    The first step names the process that trains, so that it can be ended if it gives no answer, and
-    says whether it compiles kernels first. The second step's result holds ``rows``, one for each
-    run to be stored. An error raised in training is reported as failed rows, so that the study goes
-    on and the reason is kept.
+    The first step names the process that trains, so that it can be ended if it gives no answer. The
+    second step's result holds ``rows``, one for each run to be stored. An error raised in training
+    is reported as failed rows, so that the study goes on and the reason is kept.
     """
 
     def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
@@ -61,7 +58,7 @@ class ProbeTrainable(tune.Trainable):
         """Name the process, then train the seeds."""
         if not self.is_named:
             self.is_named = True
-            return {WORKER: ray.get_runtime_context().current_actor, COMPILES: not are_compiled()}
+            return {WORKER: ray.get_runtime_context().current_actor}
         rows = train_rows(self.engine, self.runs, self.device, self.budgets)
         return {"rows": rows, "done": True}
 

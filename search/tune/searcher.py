@@ -13,8 +13,6 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
 
-WORKER = "worker"
-"""The key under which a trainable may report the handle of its own actor."""
 LOOK_EVERY = 5.0
 """Seconds between looks at how many slots there are."""
 
@@ -55,7 +53,6 @@ class ProbeSearcher(Unsaved):
 
     Attributes:
         probes: the probe of each trial that has not ended.
-        workers: the process of each such trial that has reported it, under ``WORKER``.
         lost: which probes have lost trials, and why.
         fault: what ended the search, if anything did.
     """
@@ -75,7 +72,6 @@ class ProbeSearcher(Unsaved):
         self.on_error, self.on_lost, self.slots = on_error, on_lost, slots
         self.lost = LostWorkers()
         self.probes: dict[str, Probe] = {}
-        self.workers: dict[str, Any] = {}
         self.fault: Exception | None = None
         self._spared: set[str] = set()
         self._unexplained: list[str] = []
@@ -121,11 +117,6 @@ class ProbeSearcher(Unsaved):
             raise RuntimeError("the search waits although no probe is being run")
         return answer
 
-    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Note which process trains a trial, if the result says it."""
-        if trial_id in self.probes and WORKER in result:
-            self.workers[trial_id] = result[WORKER]
-
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
@@ -166,7 +157,6 @@ class ProbeSearcher(Unsaved):
 
     def _end(self, trial_id: str, is_lost: bool, is_final: bool = False) -> None:
         probe = self.probes.pop(trial_id)
-        self.workers.pop(trial_id, None)
         self._spared.discard(trial_id)
         self.portfolio.release(probe)
         if is_lost and self.fault is None and (self.lost.add(probe) or is_final):
@@ -193,4 +183,3 @@ class ProbeSearcher(Unsaved):
             self.explain(next(iter(self.probes)), LOW_ON_MEMORY)
         self._suspects += self.probes.values()
         self.probes.clear()
-        self.workers.clear()

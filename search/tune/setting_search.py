@@ -172,7 +172,7 @@ class SettingSearch:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The question in words: equal for searches of which one can go on with the other's scores."""
+        """The question in words, equal for searches that can go on with each other's scores."""
         return {**self.question.described, "over": self.kept.key(self.question.over, in_order=True)}
 
     def result(self) -> Thresholds:

@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,7 +17,8 @@ from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seco
 from rgr_dist.planning.portfolio import Feed, open_portfolio
 from rgr_dist.running import overdue
 from rgr_dist.running.overdue import Pace, TimeLimits, shortest_limit
-from rgr_dist.search.tune.searcher import WORKER, ProbeSearcher
+from rgr_dist.running.worker import WORKER
+from rgr_dist.search.tune.searcher import ProbeSearcher
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study
@@ -71,14 +73,15 @@ def test_a_worker_that_never_begins_is_told_once(monkeypatch: pytest.MonkeyPatch
     searcher = ProbeSearcher(portfolio, asdict, lambda *result: None)
     searcher.suggest("a")
     limits = TimeLimits(feed, pace, searcher, 8.0, told.append)
+    trial = SimpleNamespace(trial_id="a", last_result={})
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
-        limits.check()
+        limits.check([trial])
         assert len(told) == (now > 8)
     assert told[0].startswith("overdue: m=16,d_model=")
     assert told[0].endswith(": no worker has begun for 8 s: there is no room, or it stopped")
-    searcher.on_trial_result("a", {WORKER: "named"})  # from now on its training counts
+    trial.last_result = {WORKER: "named"}  # from now on its training counts
     now += 4
-    limits.check()
+    limits.check([trial])
     assert len(told) == 1
 
 
