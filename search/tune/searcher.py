@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +10,6 @@ from ray.tune.search import Searcher
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
-
-LOOK_EVERY = 5.0
-"""Seconds between looks at how many slots there are."""
 
 
 class NoScore(Exception):
@@ -49,7 +44,7 @@ class ProbeSearcher(Unsaved):
             raises, other than ``NoScore``, ends the search and is kept in ``fault``.
         on_error: called for each trial that ends in error, with its probe and the error's text.
         on_lost: called for each probe that has failed, with the cause.
-        slots: how many trials run at once; asked every few seconds.
+        slots: how many trials run at once; asked before each trial.
 
     Attributes:
         probes: the probe of each trial that has not ended.
@@ -77,7 +72,6 @@ class ProbeSearcher(Unsaved):
         self._unexplained: list[str] = []
         self._suspects: list[Probe] = []
         self._tried_alone: str | None = None  # the trial of the last suspect
-        self._slots, self._looked = 1, -math.inf
 
     @property
     def is_done(self) -> bool:
@@ -86,7 +80,7 @@ class ProbeSearcher(Unsaved):
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
         """Take the user's ``max_concurrent_trials``; Tune then leaves counting to the searcher."""
-        self.slots, self._looked = lambda: max_concurrent, -math.inf
+        self.slots = lambda: max_concurrent
         return True
 
     def suggest(self, trial_id: str) -> Any:
@@ -106,10 +100,8 @@ class ProbeSearcher(Unsaved):
         return self.to_config(answer)
 
     def _room(self) -> int:
-        """How many trials run at once, asked every few seconds."""
-        if time.monotonic() - self._looked > LOOK_EVERY:
-            self._slots, self._looked = max(1, self.slots()), time.monotonic()
-        return self._slots
+        """How many trials may run at once."""
+        return max(1, self.slots())
 
     def _ask(self) -> Probe | Signal:
         answer = self.portfolio.ask()

@@ -49,7 +49,7 @@ def run(
 
     def beat(trials: Sequence[Any]) -> None:
         if trials and not slots:  # each trial says which resources it takes
-            searcher.set_max_concurrency(fits(trials[-1].placement_group_factory) or 1)
+            searcher.set_max_concurrency(fits(trials[-1].placement_group_factory))
             for asked in {trial.placement_group_factory for trial in trials} - fitted:
                 if not fits(asked):
                     searcher.fault = _too_large(asked)
