@@ -29,7 +29,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
 WHY = {"died": LOST, "out of memory": OUT_OF_MEMORY, "overdue": OVERDUE}
-"""What the rows say of a probe that lost every worker, by ``lost_workers.Cause``."""
+"""What the rows say of a probe that lost every worker, by the searcher's cause."""
 
 
 def run_study(
@@ -140,7 +140,6 @@ def _train(
 
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import WORKER, ProbeTrainable
-    from rgr_dist.search.tune.lost_workers import Cause, is_final
     from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
     from rgr_dist.search.tune.searcher import ProbeSearcher
 
@@ -150,7 +149,6 @@ def _train(
     recorder.pace.learn_stored(search.runs, engine, device)
     feed = recorder.feed
     health = RayHealth()
-    raised: dict[Probe, str] = {}
 
     def config_of(probe: Probe) -> dict[str, Any]:
         """A probe as the config of a trial: plain values only."""
@@ -165,13 +163,9 @@ def _train(
             "device": device,
         }
 
-    def note(probe: Probe, error: str) -> None:
-        if is_final(error):  # the probe is not tried again: this error is the reason
-            raised[probe] = error
-
-    def lost(probe: Probe, cause: Cause) -> None:
+    def lost(probe: Probe, why: str) -> None:
         health.check()  # if Ray itself died, all workers went with it, and no run has failed
-        recorder.record_lost(probe, engine, device, raised.get(probe, WHY[cause]))
+        recorder.record_lost(probe, engine, device, WHY.get(why, why))
 
     def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
@@ -202,7 +196,6 @@ def _train(
         portfolio,
         config_of,
         recorder.record,
-        on_error=note,
         on_lost=lost,
         slots=slots,
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from ray.tune.search import Searcher
 
 from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.search.protocol import Probe, Signal
-from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
+from rgr_dist.search.protocol import Probe, ProbeKey, Signal
+from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN, is_final
+
+ATTEMPTS = 3
+"""Trials that a seed of a probe has lost when the probe has failed."""
 
 
 class NoScore(Exception):
@@ -43,12 +47,14 @@ class ProbeSearcher(Unsaved):
         take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
             raises, other than ``NoScore``, ends the search and is kept in ``fault``.
         on_error: called for each trial that ends in error, with its probe and the error's text.
-        on_lost: called for each probe that has failed, with the cause.
+        on_lost: called for each probe that has failed, with the error if another try would end the
+            same, else with the cause: "died", or what ``causes`` holds.
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
         probes: the probe of each trial that has not ended.
-        lost: which probes have lost trials, and why.
+        causes: why a probe lost a worker that did not just die, by cell and key: "out of memory",
+            or what others write here.
         fault: what ended the search, if anything did.
     """
 
@@ -58,14 +64,15 @@ class ProbeSearcher(Unsaved):
         to_config: Callable[[Probe], dict[str, Any]],
         take_in: Callable[[str, Probe, dict[str, Any]], None],
         on_error: Callable[[Probe, str], None] = lambda probe, error: None,
-        on_lost: Callable[[Probe, Cause], None] = lambda probe, cause: None,
+        on_lost: Callable[[Probe, str], None] = lambda probe, why: None,
         slots: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
         self.portfolio = portfolio
         self.to_config, self.take_in = to_config, take_in
         self.on_error, self.on_lost, self.slots = on_error, on_lost, slots
-        self.lost = LostWorkers()
+        self.causes: dict[tuple[str, ProbeKey], str] = {}
+        self._lost: Counter[tuple[str, ProbeKey, int]] = Counter()
         self.probes: dict[str, Probe] = {}
         self.fault: Exception | None = None
         self._spared: set[str] = set()
@@ -124,7 +131,7 @@ class ProbeSearcher(Unsaved):
                 self.take_in(trial_id, probe, result)
             except NoScore as reason:
                 self.on_error(probe, str(reason))
-                self._end(trial_id, is_lost=True, is_final=True)
+                self._end(trial_id, is_lost=True, final=str(reason))
                 return
             except Exception as fault:
                 # Tune would only log it; the search must end instead, and say why.
@@ -137,9 +144,9 @@ class ProbeSearcher(Unsaved):
         if probe is None:
             return
         if LOW_ON_MEMORY in error:
-            self.lost.note(probe, "out of memory")
+            self.causes[probe.cell, probe.key] = "out of memory"
         self.on_error(probe, error)
-        self._end(trial_id, is_lost=True, is_final=is_final(error))
+        self._end(trial_id, is_lost=True, final=error if is_final(error) else "")
 
     def settle(self) -> None:
         """Take in trials that ended in error without an explanation, as errors of unknown cause."""
@@ -147,16 +154,24 @@ class ProbeSearcher(Unsaved):
             self.explain(trial_id, UNKNOWN)
         self._unexplained.clear()
 
-    def _end(self, trial_id: str, is_lost: bool, is_final: bool = False) -> None:
+    def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
+        """Free the probe of a trial, which has failed after too many losses or a final error."""
         probe = self.probes.pop(trial_id)
         self._spared.discard(trial_id)
         self.portfolio.release(probe)
-        if is_lost and self.fault is None and (self.lost.add(probe) or is_final):
+        if not is_lost or self.fault is not None:
+            return
+        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
+        if final or self.lost(probe) >= ATTEMPTS:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
             try:
-                self.on_lost(probe, self.lost.cause(probe))
+                self.on_lost(probe, final or self.causes.get((probe.cell, probe.key), "died"))
             except Exception as fault:
                 self.fault = fault
+
+    def lost(self, probe: Probe) -> int:
+        """How many trials a probe has lost: the most that any of its seeds has."""
+        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
 
     def spare(self, trial_id: str) -> bool:
         """Whether a trial can tell nothing more; if so, it is stopped and has no score."""

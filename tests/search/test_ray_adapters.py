@@ -12,9 +12,9 @@ from ray.tune.search import Searcher
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
-from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY
 from rgr_dist.search.tune.runner import WhileNeeded
-from rgr_dist.search.tune.searcher import ProbeSearcher
+from rgr_dist.search.tune.searcher import ATTEMPTS, ProbeSearcher
+from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY
 from tests.search.simulated_cells import axes_to
 
 THRESHOLD = 5
@@ -129,7 +129,7 @@ def test_a_probe_whose_trials_all_end_in_silence_is_given_up() -> None:
         if study.searcher.suggest(str(trial)) == Searcher.FINISHED:
             break
         study.searcher.on_trial_complete(str(trial), None)
-    assert trial == study.searcher.lost.attempts
+    assert trial == ATTEMPTS
     assert study.portfolio.state("cell").result(1).status == "open"
 
 
@@ -156,7 +156,7 @@ def test_what_the_trainable_raises_is_not_tried_again(error: str | None) -> None
 
 @pytest.mark.parametrize(
     ("causes", "reported"),
-    [(("died",) * 3, "died"), (("overdue", "out of memory", "overdue"), "out of memory")],
+    [(("died",) * 3, "died"), (("overdue", "out of memory", "died"), "out of memory")],
 )
 def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
     causes: tuple[str, ...], reported: str
@@ -166,7 +166,8 @@ def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
         study.searcher.suggest(trial)
         assert not study.lost
         if cause == "overdue":
-            study.searcher.lost.note(study.searcher.probes[trial], cause)
+            probe = study.searcher.probes[trial]
+            study.searcher.causes[probe.cell, probe.key] = cause
         study.fail(trial, LOW_ON_MEMORY if cause == "out of memory" else DIED)
     assert [(probe.arm, cause) for probe, cause in study.lost] == [(1, reported)]
     study.run_out()
@@ -180,7 +181,7 @@ def test_seeds_that_are_lost_together_have_each_an_attempt_of_their_own() -> Non
     for number in range(3):  # a node dies with all seeds of a probe, again and again
         given = [f"{seed} {number}" for seed in range(3)]
         assert all(isinstance(study.searcher.suggest(trial), dict) for trial in given)
-        assert {study.searcher.lost.count(study.searcher.probes[one]) for one in given} == {number}
+        assert {study.searcher.lost(study.searcher.probes[one]) for one in given} == {number}
         assert not study.lost
         for trial in given:
             study.fail(trial)
@@ -195,7 +196,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     again = study.searcher.suggest("c")
     assert study.searcher.suggest("d") is None
     study.searcher.killed_for_memory()  # now it is known which
-    assert study.searcher.lost.count(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
+    assert study.searcher.lost(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
     assert again in configs
     study.searcher.suggest("e")
     assert study.searcher.suggest("f") is None, "the last of them runs alone too"

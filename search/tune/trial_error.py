@@ -1,0 +1,30 @@
+"""What ended a trial in error, by Ray's message."""
+
+from __future__ import annotations
+
+import re
+
+LOW_ON_MEMORY = "running low on memory"
+"""What Ray says of a worker that it killed for its memory."""
+
+UNKNOWN = "Ray Tune does not tell a searcher what ended this trial"
+
+
+def is_final(error: str) -> bool:
+    """Whether another try would end the same: by Ray's message, the trainable's own code raised.
+
+    If the error is unknown, Tune has already made the tries that its failure config allows.
+    """
+    return error == UNKNOWN or re.search(r"ray::\w+\.\w+\(\)", error) is not None
+
+
+def in_a_line(error: str) -> str:
+    """What ended a trial, such as ``RuntimeError: out of memory``."""
+    lines = [line for line in error.splitlines() if line.strip()] or [""]
+    if not is_final(error):
+        return lines[0].strip()
+    # An exception follows the last frame of its traceback, whose lines are indented.
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
+    after = lines[frames[-1] :] if frames else []
+    raised = next((line for line in after if not line[0].isspace()), lines[-1])
+    return re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised)
