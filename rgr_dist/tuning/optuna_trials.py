@@ -10,6 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
+from ray.tune.search import Searcher
 
 from rgr_dist.search.tune.searcher import Unsaved
 
@@ -17,7 +18,7 @@ Params = dict[str, Any]
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-class OptunaTrials(Unsaved):
+class OptunaTrials(Unsaved, Searcher):
     """Runs TPE until ``trials`` trials have finished, including those that the storage holds.
 
     A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and

@@ -28,7 +28,7 @@ from ray.util.client import ray as ray_client
 
 from rgr_dist.search.tune.connect import NoRay, environment
 from rgr_dist.search.tune.private_folder import private_folder
-from rgr_dist.search.tune.searcher import ProbeSearcher
+from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
 from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN
 
 MOST_STARTING = "1000"
@@ -36,7 +36,7 @@ MOST_STARTING = "1000"
 Resources = dict[str, float] | PlacementGroupFactory
 
 
-class Watch(Callback):
+class Watch(Unsaved, Callback):
     """Watches the trials as Tune's loop goes round.
 
     Args:
@@ -51,10 +51,6 @@ class Watch(Callback):
     ) -> None:
         self.beat, self.explain = beat, explain
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is copied: running it again resumes it."""
-        return {}
-
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Explain what a trial raised, or what became of its worker."""
         file = Path(trial.error_file or "")
@@ -67,15 +63,11 @@ class Watch(Callback):
         self.beat(trials)
 
 
-class WhileNeeded(Stopper):
+class WhileNeeded(Unsaved, Stopper):
     """Ends a trial that can tell nothing more, and all of them once the search is done."""
 
     def __init__(self, searcher: ProbeSearcher) -> None:
         self.searcher = searcher
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is copied: running it again resumes it."""
-        return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Whether to end this trial."""

@@ -20,21 +20,15 @@ class NoScore(Exception):
     """A trial that ended has no score, and would have none if it ran again."""
 
 
-class Unsaved(Searcher):
-    """A searcher that Tune does not save: its search is rebuilt from what was stored."""
+class Unsaved:
+    """What Tune does not save: running a search again resumes it from its store."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is copied."""
+        """Nothing is copied."""
         return {}
 
-    def save(self, checkpoint_path: str) -> None:
-        """Save nothing."""
 
-    def restore(self, checkpoint_path: str) -> None:
-        """Restore nothing."""
-
-
-class ProbeSearcher(Unsaved):
+class ProbeSearcher(Unsaved, Searcher):
     """Maps ``Portfolio.ask`` to Tune's ``suggest``: a config, None (wait) or FINISHED.
 
     A trial's last result is taken in as it completes. A probe whose trial ends in error, or

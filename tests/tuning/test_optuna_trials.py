@@ -157,8 +157,7 @@ def test_results_are_recorded_before_optuna_is_told_and_an_error_there_ends_the_
     assert search.suggest("c") == Searcher.FINISHED
 
 
-def test_nothing_is_saved_or_restored(tmp_path: Any) -> None:
+def test_nothing_is_saved(tmp_path: Any) -> None:
     search = searcher()
-    search.save(str(tmp_path / "state"))
-    search.restore(str(tmp_path / "state"))
+    search.save_to_dir(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
