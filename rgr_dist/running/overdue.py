@@ -17,8 +17,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from rgr_dist.faults import UserError
 from rgr_dist.planning.forecast import limit_seconds, most_work, step_cost
 from rgr_dist.planning.portfolio import Feed
@@ -53,7 +51,7 @@ def shortest_limit() -> float:
 
 
 class Pace:
-    """Core seconds per multiply-add, measured on the runs of each cell."""
+    """Core seconds per multiply-add, measured on the runs of each cell in this run of the study."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -63,25 +61,10 @@ class Pace:
     def learn(self, rows: Iterable[Mapping[Any, Any]]) -> None:
         """Take in runs that have ended."""
         for row in rows:
-            cell = self._feed.cells.get(row["cell_id"])
-            if cell is not None and row["steps"] and row["seconds"]:
-                width = row[self._feed.sizes.total]
+            if row["steps"] and row["seconds"]:
+                cell, width = self._feed.cells[row["cell_id"]], row[self._feed.sizes.total]
                 self._work[row["cell_id"]] += row["steps"] * step_cost(cell, width)
                 self._seconds[row["cell_id"]] += row["seconds"]
-
-    def learn_stored(self, runs: pd.DataFrame, engine: str, device: str) -> None:
-        """Take in stored runs, except those of another engine or device, which may be far faster.
-
-        Args:
-            engine: what trains the runs that are left, or ``auto``.
-            device: ``cpu`` or ``cuda``.
-        """
-        width, runs = self._feed.sizes.total, runs[runs["seconds"] > 0]
-        asked = {key: cell.record.engine(engine, device) for key, cell in self._feed.cells.items()}
-        is_alike = runs["device"].str.startswith(device, na=False)
-        is_alike &= runs["engine"].str.split(",").str[0] == runs["cell_id"].map(asked)
-        timed = runs[is_alike].groupby(["cell_id", width], as_index=False)
-        self.learn(timed[["steps", "seconds"]].sum().to_dict("records"))
 
     def of(self, cell_id: str) -> float | None:
         """The pace of a cell, or of the slowest cell if it has none; None while no cell has one."""

@@ -146,7 +146,6 @@ def _train(
     portfolio, engine, gpus = search.portfolio, execution.engine, execution.gpus
     device = "cuda" if gpus else "cpu"
     recorder = Recorder(study, store, portfolio, summary, view)
-    recorder.pace.learn_stored(search.runs, engine, device)
     feed = recorder.feed
     health = RayHealth()
 

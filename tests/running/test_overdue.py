@@ -24,7 +24,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study
 from tests.cli.test_faults import workers_marked
 from tests.small_study import RGR, SMALL, Refused, runs_on, tables, write_study
-from tests.store.made_up_runs import failed_row, run_row
+from tests.store.made_up_runs import run_row
 
 
 @pytest.mark.slow
@@ -91,46 +91,6 @@ def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:
     assert work == 3 * cell.training.max_steps * 6 * cell.context.length * 16 * 8
     assert limit_seconds(work, 1e-9) == pytest.approx(LIMIT_TIMES * work * 1e-9)
     assert limit_seconds(work, None) == pytest.approx(LIMIT_TIMES * UNMEASURED_TIMES * work / 2e10)
-
-
-@pytest.mark.parametrize(
-    ("engine", "device", "is_known"),
-    [
-        ("auto", "cpu", True),
-        ("fused", "cpu", True),
-        ("reference", "cpu", False),
-        ("lanes", "cpu", False),
-        ("auto", "cuda", False),
-    ],
-)
-def test_a_pace_is_that_of_stored_runs_of_the_same_engine_and_device(
-    engine: str, device: str, is_known: bool
-) -> None:
-    study = parse_study(SMALL)
-    feed = Feed(study, open_portfolio(study, pd.DataFrame(columns=RUNS.names)))
-    cell = study.cells[0]
-    stored = [
-        run_row(cell=cell, engine="fused", device="cpu: made up", seconds=0.1),
-        run_row(cell=cell, engine="lanes, in blocks", device="cuda: made up", seconds=0.0),
-        failed_row(cell=cell, engine="fused", device=None),
-    ]
-    pace = Pace(feed)
-    pace.learn_stored(pd.DataFrame(stored), engine, device)
-    assert (pace.of(cell.cell_id) is not None) == is_known
-    pace.learn_stored(
-        pd.DataFrame([run_row(cell=cell, engine="lanes, in blocks", device="cuda: made up")]),
-        engine,
-        device,
-    )
-    assert (pace.of(cell.cell_id) is not None) == (is_known or device == "cuda")
-
-
-def test_no_stored_run_shows_no_pace() -> None:
-    study = parse_study(SMALL)
-    none = pd.DataFrame(columns=RUNS.names)
-    pace = Pace(Feed(study, open_portfolio(study, none)))
-    pace.learn_stored(none, "auto", "cpu")
-    assert pace.of(study.cells[0].cell_id) is None
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", ""])
