@@ -49,10 +49,10 @@ class Recorder:
         self.pace.learn(own)
         summary = self.summary
         summary.reported = time.monotonic()
-        if summary.paced_from is None:
+        if not summary.runs:
             count = len(self.study.cells)
             self.view.phase(f"training {count} cell{'s' if count > 1 else ''}")
-            summary.paced_from = summary.reported - sum(row["seconds"] for row in own)
+            summary.begin(summary.reported - sum(row["seconds"] for row in own))
         for row in others:
             self.feed.tell(row)
         for row in own:
