@@ -163,16 +163,17 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     if not question.metric:
         raise ValueError("metric: missing; give the name of a number that the trainable reports")
     _check(trainable, how)
-    config, stop, store = how["config"] or {}, how["stop"] or {}, how.pop("store")
+    config, store = how["config"] or {}, how.pop("store")
     how["callbacks"] = how["callbacks"] or ()
     question.check_config(config)
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
     about |= {"config": dict(config), "trainable": trainable}
-    about |= {"stop": dict(stop)} if stop else {}
-    stop_of_run = getattr(how["run_config"], "stop", None)
-    is_plain = isinstance(stop_of_run, Mapping) or hasattr(stop_of_run, "__qualname__")
-    if stop_of_run:  # the state of any other changes as it runs
-        about["run_config.stop"] = stop_of_run if is_plain else type(stop_of_run)
+    stops = {"stop": how["stop"], "run_config.stop": getattr(how["run_config"], "stop", None)}
+    if all(stops.values()):
+        raise ValueError("stop: run_config has one too; give one of the two")
+    for name, one in stops.items():
+        if one:  # the state of a Stopper changes as it runs
+            about[name] = type(one) if hasattr(one, "stop_all") else one
     about |= {"seed_key": question.seed_key} if question.seed_key != "seed" else {}
     search = SettingSearch(question, ScoreFile(store, about))
     if not how.pop("speculate"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
 from ray.tune import Callback, Checkpoint, PlacementGroupFactory, RunConfig, Stopper
 from ray.tune import Trainable as ClassTrainable
 from ray.tune.stopper import CombinedStopper, FunctionStopper
+from ray.tune.utils import flatten_dict
 
 from rgr_dist.search.tune.connect import connect, environment, fits
 from rgr_dist.search.tune.progress import ProgressLine
@@ -66,7 +68,7 @@ def run(
             resources,
             config=config,
             reuse_actors=reset is not ClassTrainable.reset_config,
-            stop=_stopper(searcher, run_config.stop if run_config else None, stop or {}),
+            stop=_stopper(searcher, stop or (run_config and run_config.stop) or {}),
             callbacks=[*callbacks, Watch(beat, searcher.explain)],
             run_config=run_config,
         )
@@ -84,29 +86,17 @@ def _too_large(resources: PlacementGroupFactory) -> ValueError:
     )
 
 
-def _stopper(searcher: ThresholdSearch, users: Any, at: Mapping[str, float]) -> Stopper:
+def _stopper(searcher: ThresholdSearch, users: Any) -> Stopper:
     """Ends a trial where the user says, or where nothing more can be learnt from it."""
-    limits = {**(users if isinstance(users, Mapping) else {}), **at}
 
-    def has_ended(trial_id: str, result: Mapping[str, Any]) -> bool:
-        return any(
-            value >= limit for name, limit in limits.items() for value in _values(result, name)
-        )
+    def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
+        reported = flatten_dict(result)  # such as eval/loss
+        return any(reported.get(name, -math.inf) >= limit for name, limit in users.items())
 
-    all_of_them = [FunctionStopper(has_ended), WhileNeeded(searcher)]
-    if isinstance(users, Stopper):
-        all_of_them.insert(0, users)
-    elif callable(users):
-        all_of_them.insert(0, FunctionStopper(users))
-    return CombinedStopper(*all_of_them)
-
-
-def _values(result: Any, name: str) -> Iterator[float]:
-    """The number of this name in a result, such as ``eval/loss``, if there is one."""
-    for part in [name] if name in result else name.split("/"):
-        result = result.get(part) if isinstance(result, Mapping) else None
-    if result is not None:
-        yield result
+    as_asked: Stopper = users
+    if not isinstance(users, Stopper):
+        as_asked = FunctionStopper(users if callable(users) else has_ended)
+    return CombinedStopper(as_asked, WhileNeeded(searcher))
 
 
 def _with_checkpoints(found: Thresholds, results: Any, search: SettingSearch) -> Thresholds:

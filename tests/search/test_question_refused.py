@@ -52,6 +52,10 @@ REFUSED = [
     ({"keep": "best"}, "keep: give 'threshold', or nothing, not 'best'"),
     ({"seed_key": "depth"}, "over: 'depth' is set by the search"),
     ({"stop": 10}, "stop: give names and numbers, not 10"),
+    (
+        {"stop": {"epoch": 3}, "run_config": tune.RunConfig(stop={"epoch": 9})},
+        "stop: run_config has one too",
+    ),
     ({"over": {}}, "over: give at least one name"),
     ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),
     ({"over": {"depth": []}}, "over: 'depth' has no value"),

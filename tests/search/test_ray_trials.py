@@ -212,22 +212,22 @@ def test_a_file_knows_what_tunes_wrappers_hold_or_refuses_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("users", "at", "result", "ends"),
+    ("users", "result", "ends"),
     [
-        (None, {"epoch": 3}, {"epoch": 2}, False),
-        (None, {"epoch": 3}, {"epoch": 3}, True),
-        ({"epoch": 9}, {"epoch": 3}, {"epoch": 3}, True),
-        ({"eval/loss": 1}, {}, {"eval": {"loss": 2}}, True),
-        ({"eval/loss": 1}, {}, {"eval": {}}, False),
-        ({"eval/loss": 1}, {}, {"loss": 2}, False),
-        ({"eval/loss": 1}, {}, {"eval/loss": 2}, True),
-        (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 2}, True),
-        (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 1}, False),
-        (MaximumIterationStopper(2), {}, {}, False),
-        (MaximumIterationStopper(1), {}, {}, True),
+        ({}, {"epoch": 2}, False),
+        ({"epoch": 3}, {"epoch": 2}, False),
+        ({"epoch": 3}, {"epoch": 3}, True),
+        ({"eval/loss": 1}, {"eval": {"loss": 2}}, True),
+        ({"eval/loss": 1}, {"eval": {}}, False),
+        ({"eval/loss": 1}, {"loss": 2}, False),
+        ({"eval/loss": 1}, {"eval/loss": 2}, True),
+        (lambda trial_id, result: result["epoch"] > 1, {"epoch": 2}, True),
+        (lambda trial_id, result: result["epoch"] > 1, {"epoch": 1}, False),
+        (MaximumIterationStopper(2), {}, False),
+        (MaximumIterationStopper(1), {}, True),
     ],
 )
-def test_a_trial_ends_where_the_user_says(users: Any, at: dict, result: dict, ends: bool) -> None:
+def test_a_trial_ends_where_the_user_says(users: Any, result: dict, ends: bool) -> None:
     trials = searcher()
     trials.suggest("a")
-    assert _stopper(trials, users, at)("a", result) is ends
+    assert _stopper(trials, users)("a", result) is ends
