@@ -26,8 +26,7 @@ from ray.tune import (
 from ray.tune.experiment import Trial
 from ray.util.client import ray as ray_client
 
-from rgr_dist.search.tune.connect import NoRay, environment
-from rgr_dist.search.tune.private_folder import private_folder
+from rgr_dist.search.tune.connect import NoRay, environment, private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
 from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN
 
@@ -113,7 +112,7 @@ def run_trials(
         )
     with private_folder() as folder:
         run = copy.copy(run_config) or RunConfig(
-            storage_path=str(folder),
+            storage_path=folder,
             failure_config=FailureConfig(max_failures=0),
             checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
         )
