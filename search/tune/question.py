@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice, pairwise, product
+from itertools import pairwise, product
 from numbers import Real
 from typing import Annotated, Any, Literal, Self
 
@@ -27,8 +27,6 @@ from rgr_dist.search.probe_verdict import SeedTest
 Cost = Callable[[int, dict[str, Any]], float]
 COSTS_CHECKED = 10_000
 """Up to this many values, the user's cost is computed for all of them beforehand."""
-MOST = 1_000_000
-"""Values that are listed; a range may have more."""
 
 
 def _integer(value: Any) -> int:
@@ -44,20 +42,12 @@ def _number(value: Any) -> float:
     raise ValueError(f"give a finite number, not {value!r}")
 
 
-def _listed(values: Iterable[Any]) -> list[Any]:
-    """Values that may come without end, listed if they do not."""
-    listed = list(islice(values, MOST + 1))
-    if len(listed) > MOST:
-        raise ValueError(f"give at most {MOST:,} values, or a range")
-    return listed
-
-
 def _increasing(values: Any) -> Sequence[int]:
     """A range as it is, anything else as a tuple of Python's integers."""
     wanted = "give positive integers in increasing order, such as range(1, 65)"
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str) or not isinstance(values, Collection):
         raise ValueError(f"{wanted}, not {values!r}")
-    axis = values if isinstance(values, range) else tuple(map(_integer, _listed(values)))
+    axis = values if isinstance(values, range) else tuple(map(_integer, values))
     if not axis or axis[0] < 1:
         raise ValueError(f"{wanted}; {f'{axis[0]} is not positive' if axis else 'there is none'}")
     for one, following in pairwise(axis[:2] if isinstance(axis, range) else axis):
@@ -74,9 +64,9 @@ def _lists(over: Any) -> dict[str, list[Any]]:
         raise ValueError(f"give names and lists of their values, not {over!r}")
     lists = {}
     for key, values in over.items():
-        if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        if isinstance(values, str | Mapping) or not isinstance(values, Collection):
             raise ValueError(f"give a list of values for {key!r}, not {values!r}")
-        lists[key] = _listed(values)
+        lists[key] = list(values)
         if not lists[key]:
             raise ValueError(f"{key!r} has no value")
         for place, value in enumerate(lists[key]):
