@@ -42,6 +42,8 @@ class SettingSearch:
 
     Attributes:
         portfolio: decides which probes to run.
+        places: the cell and the arm of each setting, by its number.
+        trained: number of the setting, value and seed of what was trained since it began.
         errors: trials without a score, by the number of their setting.
         cut: iterations of the trials that may have been stopped early, by number, value and seed.
         longest: iterations of the longest trial.
@@ -60,13 +62,16 @@ class SettingSearch:
     def begin(self, question: Question) -> None:
         """Begin with the scores that are kept: anything else is asked for, also what failed."""
         self.question = question
+        numbers, pruned = range(len(question.settings)), question.keep_within is not None
+        self.places = [(ONE_CELL, n + 1) if pruned else (f"{n}", 1) for n in numbers]
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
-        self._begun = len(self.kept.scores)
+        self.trained = set[tuple[int, int, int]]()
         key = self.kept.key
-        numbers = {key(setting): number for number, setting in enumerate(self.question.settings)}
+        places = dict(zip(map(key, question.settings), self.places, strict=True))
         for score in self.kept.scores:
-            if (number := numbers.get(key(score.setting))) is not None:
-                self._tell(number, score.value, score.seed, score.score)
+            if place := places.get(key(score.setting)):
+                self._check(score.value, score.seed, score.score)
+                self.portfolio.tell(*place, score.value, score.seed, score.score)
 
     def _plans(self) -> list[CellPlan]:
         asked = self.question
@@ -78,15 +83,14 @@ class SettingSearch:
             confirm_seeds=asked.confirm_seeds,
             words=Words(value=asked.axis, arms="settings"),
         )
-        numbers = range(len(asked.settings))
         if asked.keep_within is None:
             spread = math.inf if asked.guess is None else 1.5
             plan = partial(plan, guess_cost=float(asked.start), spread=spread)
-            return [plan(f"{number}", {1: asked.values}) for number in numbers]
+            return [plan(cell, {arm: asked.values}) for cell, arm in self.places]
         return [
             plan(
                 ONE_CELL,
-                {number + 1: asked.values for number in numbers},
+                {arm: asked.values for _, arm in self.places},
                 guess_cost=min(cost(asked.start) for cost in asked.costs),
                 cost=lambda arm, value: asked.costs[arm - 1](value),
             )
@@ -94,11 +98,7 @@ class SettingSearch:
 
     def number_of(self, probe: Probe) -> int:
         """The number of the setting that a probe belongs to."""
-        return probe.arm - 1 if probe.cell == ONE_CELL else int(probe.cell)
-
-    def _arm(self, number: int) -> tuple[str, int]:
-        """The cell and the arm of a setting."""
-        return (ONE_CELL, number + 1) if ONE_CELL in self.portfolio.plans else (f"{number}", 1)
+        return self.places.index((probe.cell, probe.arm))
 
     def config(self, probe: Probe) -> dict[str, object]:
         """What a trial's config holds in addition to what all trials share."""
@@ -117,12 +117,8 @@ class SettingSearch:
             return
         self._check(probe.value, seed, score)
         self.kept.add(probe.value, seed, score, self.question.settings[number])
-        self._tell(number, probe.value, seed, score)
-
-    def _tell(self, number: int, value: int, seed: int, score: float) -> None:
-        cell, arm = self._arm(number)
-        self._check(value, seed, score)
-        self.portfolio.tell(cell, arm, value, seed, score)
+        self.trained.add((number, probe.value, seed))
+        self.portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
 
     def _check(self, value: int, seed: int, score: float) -> None:
         try:
@@ -150,21 +146,18 @@ class SettingSearch:
     @property
     def ignores_seeds(self) -> bool:
         """Whether every value with several seeds has a single score, not counting the bounds."""
-        by_value: dict[tuple[str, int], list[float]] = defaultdict(list)
-        for score in self.kept.scores:
-            by_value[self.kept.key(score.setting), score.value].append(score.score)
         several = [
-            scores
-            for scores in by_value.values()
-            if len(scores) > 1 and scores[0] not in self.question.bounds
+            set(scores.values())
+            for cell in self.portfolio.plans
+            for scores in self.portfolio.state(cell).evidence.values()
+            if len(scores) > 1 and not set(scores.values()) <= set(self.question.bounds)
         ]
-        return bool(several) and all(len(set(scores)) == 1 for scores in several)
+        return bool(several) and all(len(scores) == 1 for scores in several)
 
     def open_brackets(self) -> list[tuple[Mapping[str, Any], Bracket]]:
         """The settings whose search goes on, and where each stands."""
         found: list[tuple[Mapping[str, Any], Bracket]] = []
-        for number, setting in enumerate(self.question.settings):
-            cell, arm = self._arm(number)
+        for setting, (cell, arm) in zip(self.question.settings, self.places, strict=True):
             state = self.portfolio.state(cell)
             if any(need.key.arm == arm for need in state.needs):
                 found.append((setting, state.brackets[arm]))
@@ -187,27 +180,21 @@ class SettingSearch:
         return Thresholds(found, min(priced, key=lambda pair: pair[0])[1] if priced else None)
 
     def _threshold(self, number: int) -> Threshold:
-        asked, (cell, arm) = self.question, self._arm(number)
+        asked, (cell, arm) = self.question, self.places[number]
         state = self.portfolio.state(cell)
         result = state.result(arm)
         decisions = tuple(decision for decision in state.decisions if decision.arm == arm)
-        key = self.kept.key(asked.settings[number])
-        tried = {score.value for score in self.kept.scores if self.kept.key(score.setting) == key}
         known = {
-            value: dict(sorted(self.portfolio.scores(cell, ProbeKey(arm, value)).items()))
-            for value in sorted(tried)
-            if value in asked.values
+            key.value: dict(sorted(scores.items()))
+            for key, scores in sorted(state.evidence.items())
+            if key.arm == arm and key.value in asked.values
         }
         taken = {
             (one.value, seed)
             for one in decisions
             for seed in state.scores(ProbeKey(arm, one.value), one.want)
         }
-        trained = {
-            (score.value, score.seed)
-            for score in self.kept.scores[self._begun :]
-            if self.kept.key(score.setting) == key
-        }
+        trained = {(value, seed) for of, value, seed in self.trained if of == number}
         errors = tuple(sorted(self.errors[number], key=lambda error: (error.value, error.seed)))
         cost = None
         if asked.costs and result.value is not None:
