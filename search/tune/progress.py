@@ -21,8 +21,8 @@ class ProgressLine:
     In a terminal the line is overwritten; elsewhere each new bracket gets a line of its own.
     """
 
-    def __init__(self, search: SettingSearch, is_shown: bool = True) -> None:
-        self.search, self.is_shown = search, is_shown
+    def __init__(self, search: SettingSearch) -> None:
+        self.search = search
         self._live = sys.stderr.isatty()
         self._shown, self._began, self._known = "", time.monotonic(), len(search.kept.scores)
 
@@ -30,7 +30,7 @@ class ProgressLine:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._live and self.is_shown:
+        if self._live and self._shown:
             print(CLEARED, end="", file=sys.stderr, flush=True)
 
     def show(self, running: int) -> None:
@@ -40,7 +40,7 @@ class ProgressLine:
             running: how many trials are running.
         """
         brackets = self.search.open_brackets()
-        if not brackets or not self.is_shown:
+        if not brackets:
             return
         setting, bracket = brackets[0]
         known = [f"fails at {bracket.low}"] * bool(bracket.low)

@@ -43,7 +43,8 @@ def run(
     """
     if keep and run_config is None:
         run_config = RunConfig()  # in Tune's own folder
-    line = ProgressLine(search, is_shown=run_config is None or run_config.verbose != 0)
+    line = ProgressLine(search)
+    is_silent = run_config is not None and run_config.verbose == 0
     searcher = ThresholdSearch.of(search)
     searcher.set_max_concurrency(slots or 1)
 
@@ -57,7 +58,8 @@ def run(
                     searcher.fault = _too_large(asked)
                 fitted.add(asked)
         search.portfolio.slots = searcher.slots()
-        line.show(len(searcher.probes))
+        if not is_silent:
+            line.show(len(searcher.probes))
 
     # A process can go on to train another value; a class has to say how it is reset for that.
     reset = getattr(trainable, "reset_config", None)

@@ -61,9 +61,12 @@ def test_one_line_in_a_terminal_with_the_time_left(
     assert text.endswith(CLEARED)
 
 
-def test_a_line_that_is_not_wanted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressLine(SettingSearch(ask(), ScoreFile(None, {})), is_shown=False) as line:
-        line.show(0)
+def test_a_line_that_was_not_shown_is_not_cleared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with ProgressLine(SettingSearch(ask(), ScoreFile(None, {}))):
+        pass
     assert capsys.readouterr().err == ""
 
 
