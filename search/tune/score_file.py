@@ -175,9 +175,9 @@ class ScoreFile:
                 self._file = None
 
     @staticmethod
-    def key(setting: Mapping[str, Any], in_order: bool = False) -> str:
-        """The name of a setting, equal for one read from a file; ``in_order``: order matters."""
-        return json.dumps(dict(setting), default=_named, sort_keys=not in_order)
+    def key(setting: Mapping[str, Any]) -> str:
+        """The name of a setting, equal for one read from a file."""
+        return json.dumps(dict(setting), default=_named, sort_keys=True)
 
     def add(
         self, value: int, seed: int, score: float, setting: Mapping[str, Any] | None = None

@@ -166,7 +166,8 @@ class SettingSearch:
     @property
     def asked(self) -> dict[str, str]:
         """The question in words, equal for searches that can go on with each other's scores."""
-        return {**self.question.described, "over": self.kept.key(self.question.over, in_order=True)}
+        in_order = list(self.question.over.items())
+        return {**self.question.described, "over": self.kept.key({"over": in_order})}
 
     def result(self) -> Thresholds:
         """The threshold of every setting so far, and the best one."""

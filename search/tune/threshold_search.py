@@ -99,10 +99,9 @@ class ThresholdSearch(ProbeSearcher):
         slots = getattr(self, "slots", partial(fits, {"CPU": 1}))
         super().__init__(search.portfolio, search.config, self._take_in, search.note, slots=slots)
         self.search = search
-        self._has_metric = bool(search.kept.scores)
         self._last: dict[str, Any] = {}  # the metric by trial
         self._seen: dict[str, int] = {}  # iterations by trial
-        self._reported: set[str] = set()
+        self._reported: set[str] = set()  # what any trial has reported
         # Trials of the Tuner that this one continues, from which nothing has been heard since.
         self._inherited: set[str] = set()
 
@@ -166,7 +165,7 @@ class ThresholdSearch(ProbeSearcher):
         return answer
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Remember the metric; if this result lacks it, remember which keys it has."""
+        """Remember the metric, and what else is reported."""
         self._inherited.discard(trial_id)
         self._seen[trial_id] = result.get("training_iteration", 0)
         self._look(trial_id, result)
@@ -181,15 +180,14 @@ class ThresholdSearch(ProbeSearcher):
 
     def _look(self, trial_id: str, result: dict[str, Any]) -> None:
         metric = self.search.question.metric
+        self._reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
         if metric in result:
-            self._last[trial_id], self._has_metric = result[metric], True
-        elif not self._has_metric:
-            self._reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
+            self._last[trial_id] = result[metric]
 
     def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         self._look(trial_id, result)
         metric = self.search.question.metric
-        if not self._has_metric:
+        if metric not in self._reported and not self.search.kept.scores:
             reported = ", ".join(sorted(self._reported)) or "nothing"
             raise ValueError(
                 f"metric: the trainable never reported {metric!r}; it reported {reported}"
@@ -227,7 +225,7 @@ class ThresholdSearch(ProbeSearcher):
         if its != mine:
             raise ValueError(f"the saved search is of {its}, not of {mine}")
         self._begin(saved.search)
-        self._last, self._seen, self._has_metric = saved._last, saved._seen, saved._has_metric
+        self._last, self._seen, self._reported = saved._last, saved._seen, saved._reported
         self.probes, self._inherited = saved.probes, set(saved.probes)
 
     def __getstate__(self) -> dict[str, Any]:
