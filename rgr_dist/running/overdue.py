@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rgr_dist.faults import UserError
-from rgr_dist.planning.forecast import limit_seconds, most_work, step_cost
-from rgr_dist.planning.portfolio import Feed
+from rgr_dist.planning.forecast import limit_seconds, most_work
+from rgr_dist.running.recorder import Recorder
 from rgr_dist.search.protocol import Probe
 
 if TYPE_CHECKING:
@@ -50,50 +49,19 @@ def shortest_limit() -> float:
     return seconds
 
 
-class Pace:
-    """Core seconds per multiply-add, measured on the runs of each cell in this run of the study."""
-
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-        self._work: dict[str, float] = defaultdict(float)
-        self._seconds: dict[str, float] = defaultdict(float)
-
-    def learn(self, rows: Iterable[Mapping[Any, Any]]) -> None:
-        """Take in runs that have ended."""
-        for row in rows:
-            if row["steps"] and row["seconds"]:
-                cell, width = self._feed.cells[row["cell_id"]], row[self._feed.sizes.total]
-                self._work[row["cell_id"]] += row["steps"] * step_cost(cell, width)
-                self._seconds[row["cell_id"]] += row["seconds"]
-
-    def of(self, cell_id: str) -> float | None:
-        """The pace of a cell, or of the slowest cell if it has none; None while no cell has one."""
-        known = [cell_id] if cell_id in self._work else list(self._work)
-        return max((self._seconds[one] / self._work[one] for one in known), default=None)
-
-
 class TimeLimits:
     """Ends workers that are overdue.
 
     Time counts only while this process looks: if it was stopped itself, answers may be waiting.
 
     Args:
-        feed: knows which cell a probe belongs to.
-        pace: knows how fast the runs of that cell are.
+        recorder: knows how fast the runs of each cell are, and shows a line for an overdue probe.
         shortest: least seconds that a probe is given.
-        say: called with a line for each overdue probe.
     """
 
-    def __init__(
-        self,
-        feed: Feed,
-        pace: Pace,
-        searcher: ProbeSearcher,
-        shortest: float,
-        say: Callable[[str], None],
-    ) -> None:
-        self._feed, self._pace, self._say = feed, pace, say
-        self._searcher, self._shortest = searcher, shortest
+    def __init__(self, recorder: Recorder, searcher: ProbeSearcher, shortest: float) -> None:
+        self._recorder, self._searcher, self._shortest = recorder, searcher, shortest
+        self._feed = recorder.feed
         self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
         self._looked = time.monotonic()
 
@@ -117,7 +85,7 @@ class TimeLimits:
             limit = self.limit(probe)
             if self._waited[key] > limit:
                 self._waited[key] = float("-inf")
-                self._say(self._overdue(probe, limit, worker is not None))
+                self._recorder.view.say(self._overdue(probe, limit, worker is not None))
                 if worker is not None:
                     self._searcher.causes[probe.cell, probe.key] = "overdue"
                     ray.kill(worker)
@@ -127,7 +95,7 @@ class TimeLimits:
         cell = self._feed.cells[probe.cell]
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))
-        limit = max(self._shortest, limit_seconds(work, self._pace.of(probe.cell)))
+        limit = max(self._shortest, limit_seconds(work, self._recorder.pace(probe.cell)))
         return float(limit * 2 ** self._searcher.lost(probe))
 
     def _overdue(self, probe: Probe, limit: float, has_worker: bool) -> str:

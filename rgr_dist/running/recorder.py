@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from typing import Any
 
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
 from rgr_dist.planning.portfolio import Feed
 from rgr_dist.planning.tables import write_tables
-from rgr_dist.running.overdue import Pace
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
@@ -26,7 +26,7 @@ class Recorder:
 
     Attributes:
         feed: turns rows into the scores of probes.
-        pace: how fast the runs of each cell are.
+        work, seconds: multiply-adds of the runs of each cell, and the core seconds that they took.
     """
 
     def __init__(
@@ -35,7 +35,8 @@ class Recorder:
         self.study, self.store, self.view = study, store, view
         self.portfolio, self.summary = portfolio, summary
         self.feed = Feed(study, portfolio)
-        self.pace = Pace(self.feed)
+        self.work: dict[str, float] = defaultdict(float)
+        self.seconds: dict[str, float] = defaultdict(float)
         self._tables_written = time.monotonic()
 
     def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
@@ -46,7 +47,6 @@ class Recorder:
         """
         own, others = self.feed.sorted_out(result["rows"])
         self.store.append([*own, *others])
-        self.pace.learn(own)
         summary = self.summary
         summary.reported = time.monotonic()
         if not summary.runs:
@@ -59,8 +59,11 @@ class Recorder:
             summary.runs += 1
             summary.steps += row["steps"]
             width = row[self.feed.sizes.total]
-            summary.work += row["steps"] * step_cost(self.feed.cells[probe.cell], width)
+            work = row["steps"] * step_cost(self.feed.cells[probe.cell], width)
+            summary.work += work
             summary.train_seconds += row["seconds"]
+            self.work[probe.cell] += work
+            self.seconds[probe.cell] += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
                 summary.failures.append(self._why(probe, row))
@@ -71,6 +74,12 @@ class Recorder:
             write_tables(self.study, self.store, self.portfolio)
             self._tables_written = time.monotonic()
         self.show()
+
+    def pace(self, cell: str) -> float | None:
+        """Core seconds per multiply-add of a cell; of the slowest cell if none of its runs has
+        ended; None if none has at all."""
+        known = {key: self.seconds[key] / work for key, work in self.work.items() if work}
+        return known.get(cell, max(known.values(), default=None))
 
     def record_lost(self, probe: Probe, engine: str, device: str, why: str) -> None:
         """Store the runs of a probe that no worker could train, and why."""

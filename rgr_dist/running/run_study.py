@@ -193,7 +193,7 @@ def _train(
         on_lost=lost,
         slots=slots,
     )
-    limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
+    limits = TimeLimits(recorder, searcher, shortest_limit)
     with health:
         run_trials(
             with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),

@@ -14,17 +14,19 @@ import pandas as pd
 import pytest
 
 from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
-from rgr_dist.planning.portfolio import Feed, open_portfolio
+from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running import overdue
-from rgr_dist.running.overdue import Pace, TimeLimits, shortest_limit
+from rgr_dist.running.overdue import TimeLimits, shortest_limit
+from rgr_dist.running.progress import Summary, View
+from rgr_dist.running.recorder import Recorder
 from rgr_dist.running.worker import WORKER
 from rgr_dist.search.tune.searcher import ProbeSearcher
 from rgr_dist.store.schema import RUNS
+from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study
 from tests.cli.test_faults import workers_marked
 from tests.small_study import RGR, SMALL, Refused, runs_on, tables, write_study
-from tests.store.made_up_runs import run_row
 
 
 @pytest.mark.slow
@@ -63,16 +65,21 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
 
 
-def test_a_worker_that_never_begins_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_never_begins_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Told(View):
+        def say(self, text: str) -> None:
+            told.append(text)
+
     study, now, told = parse_study(SMALL), 0.0, list[str]()
     monkeypatch.setattr(overdue.time, "monotonic", lambda: now)
     portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
-    feed = Feed(study, portfolio)
-    pace = Pace(feed)
-    pace.learn([run_row(cell=study.cells[0], seconds=1e-9)])
+    recorder = Recorder(study, Store(tmp_path), portfolio, Summary(), Told())
+    recorder.work["another cell"], recorder.seconds["another cell"] = 1e9, 1e-9
     searcher = ProbeSearcher(portfolio, asdict, lambda *result: None)
     searcher.suggest("a")
-    limits = TimeLimits(feed, pace, searcher, 8.0, told.append)
+    limits = TimeLimits(recorder, searcher, 8.0)
     trial = SimpleNamespace(trial_id="a", last_result={})
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
         limits.check([trial])
