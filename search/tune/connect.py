@@ -29,6 +29,7 @@ SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the newer one prints a banner even when silent
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # it would keep an interrupt to itself
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # it is the searcher that limits the number of trials
     "TUNE_GLOBAL_CHECKPOINT_S": "inf",  # a search goes on from its store, not from Tune
 }
 """What Ray and Tune take from the environment while they serve a search."""

@@ -26,12 +26,10 @@ from ray.tune import (
 from ray.tune.experiment import Trial
 from ray.util.client import ray as ray_client
 
-from rgr_dist.search.tune.connect import NoRay, environment, private_folder
+from rgr_dist.search.tune.connect import NoRay, private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
 from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN
 
-MOST_STARTING = "1000"
-"""Workers that may be starting at once; it is the searcher that limits the number of trials."""
 Resources = dict[str, float] | PlacementGroupFactory
 
 
@@ -135,8 +133,7 @@ def run_trials(
                 asked, param_space=dict(config or {}), tune_config=tune_config, run_config=run
             )
             try:
-                with environment({"TUNE_MAX_PENDING_TRIALS_PG": MOST_STARTING}):
-                    return tuner.fit()
+                return tuner.fit()
             except BaseException as error:
                 text = "".join(traceback.format_exception(error))
                 # Objects in the frames keep trials alive, and their CPUs from the next run.
