@@ -34,9 +34,7 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         ClusterError: no Ray cluster answers at the address, or this machine has no such GPU.
         RunBroken: Ray did not start, died or failed.
     """
-    with ExitStack() as stack:
-        stack.enter_context(_told_in_one_line())
-        stack.enter_context(environment(ONE_THREAD))
+    with _told_in_one_line(), environment(ONE_THREAD), ExitStack() as stack:
         # Ray puts the working directory first on every worker's path, where a file of the user's
         # could hide a library.
         with contextlib.chdir(NOTHING_TO_IMPORT):
@@ -73,11 +71,7 @@ def node_memory() -> float | None:
 
 @contextmanager
 def _told_in_one_line() -> Iterator[None]:
-    """Turn whatever Ray raises into an error of one line.
-
-    Raises:
-        RunBroken: Ray failed.
-    """
+    """Turn whatever Ray raises into a ``RunBroken`` of one line."""
     try:
         yield
     except RayDied as died:

@@ -106,12 +106,7 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
 def _connected(
     study: Study, search: StoredSearch, store: Store, view: View, execution: Execution
 ) -> Iterator[int]:
-    """Connect to a Ray that can train the remaining runs; gives how many probes it runs at once.
-
-    Raises:
-        ClusterError: no Ray cluster answers at the address.
-        UserError: one of the remaining runs would not fit in memory.
-    """
+    """Connect to a Ray that can train the remaining runs; gives how many probes it runs at once."""
     address, cells = execution.address, open_cells(study, search.portfolio)
     is_here = address == "local"
     if is_here:

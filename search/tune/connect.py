@@ -144,11 +144,7 @@ def _silent() -> Iterator[None]:
 
 
 def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
-    """Start a Ray whose files are in a folder.
-
-    Raises:
-        NoRay: the environment switches tokens off, or Ray did not start.
-    """
+    """Start a Ray whose files are in a folder, or raise ``NoRay``."""
     mode = os.environ.get("RAY_AUTH_MODE", "token")
     if mode.lower() != "token":
         raise NoRay(
@@ -188,11 +184,7 @@ def _has_token() -> bool:
 
 
 def _join(address: str, log_to_driver: bool) -> None:
-    """Join a cluster.
-
-    Raises:
-        NoRay: no cluster answers.
-    """
+    """Join a cluster, or raise ``NoRay``."""
     import ray
 
     is_client = address.startswith("ray://")

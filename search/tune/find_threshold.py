@@ -200,12 +200,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
 
 
 def _check(trainable: Any, how: Mapping[str, Any]) -> None:
-    """Check the arguments that are not part of the question.
-
-    Raises:
-        ValueError: Tune cannot run the trainable, or an argument makes no sense here.
-        TypeError: there is no such argument.
-    """
+    """Refuse arguments that make no sense here, if they are not part of the question."""
     for name in how.keys() - OF_THE_RUN:
         if name in ELSEWHERE:
             raise ValueError(f"{name}: {ELSEWHERE[name]}")

@@ -28,11 +28,7 @@ class Score(NamedTuple):
 
 
 def _score(line: Any) -> Score:
-    """The score that a line holds.
-
-    Raises:
-        ValueError, TypeError: it holds none.
-    """
+    """The score that a line holds; a ValueError or TypeError if it holds none."""
     made = Score(**line)
     wanted = ((int,), (int,), (int, float), (dict,))
     if not all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True)):
