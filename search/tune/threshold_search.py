@@ -22,7 +22,6 @@ from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
 
 NOT_REPORTED = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
 """What Tune adds to every result."""
-NOTHING = object()
 
 
 class ThresholdSearch(ProbeSearcher):
@@ -72,16 +71,16 @@ class ThresholdSearch(ProbeSearcher):
         given = locals()
         asked = {name: given[name] for name in Question.model_fields}
         question = Question.checked(**asked)
-        self._given = {"metric": metric, "mode": mode}
+        self._is_users = True
         self._begin(SettingSearch(question, ScoreFile(None, {})))
         if max_concurrent is not None:
             self.set_max_concurrency(max_concurrent)
 
     @classmethod
     def of(cls, search: SettingSearch) -> Self:
-        """A searcher for an existing search."""
+        """A searcher for an existing search, in a Tuner that is not the user's own."""
         new = cls.__new__(cls)
-        new._given = {}
+        new._is_users = False
         new._begin(search)
         return new
 
@@ -106,8 +105,9 @@ class ThresholdSearch(ProbeSearcher):
         is asked for again.
 
         Raises:
-            ValueError: the metric or the mode differs from the one given here; ``config`` sets what
-                the search sets, or has a search space; ``num_samples`` is 1.
+            ValueError: the metric or the mode differs from the one given here or by an earlier
+                Tuner; ``config`` sets what the search sets, or has a search space; ``num_samples``
+                is 1.
         """
         asked = self.search.question
         asked.check_config(config)
@@ -118,15 +118,11 @@ class ThresholdSearch(ProbeSearcher):
             )
         its = {k: v for k, v in {"metric": metric, "mode": mode}.items() if v is not None}
         for key, value in its.items():
-            mine = self._given.get(key) or value
+            mine = asked.given.get(key, value)
             if mine != value:
                 raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
-        if self._given:  # otherwise the Tuners of one find_threshold share one search
-            question = Question.checked(**asked.given | its)
-            if question.described == asked.described:
-                self.search.begin(question)
-            else:
-                self.search = SettingSearch(question, ScoreFile(None, {}))
+        if self._is_users:  # otherwise the Tuners of one find_threshold share one search
+            self.search.begin(Question.checked(**asked.given | its))
             self._begin(self.search)
         return True
 
@@ -186,15 +182,16 @@ class ThresholdSearch(ProbeSearcher):
         # A function that returns does so after its last report, which Tune then shows twice.
         is_natural = iterations == self._seen.pop(trial_id, None)
         # Without a Tuner of the user's own, only the trial or the stop it was given can end it.
-        self.search.note_end(probe, iterations, is_natural or not self._given)
-        value: Any = self._last.pop(trial_id, NOTHING)
+        self.search.note_end(probe, iterations, is_natural or not self._is_users)
+        if trial_id not in self._last:
+            raise NoScore(f"ValueError: no {metric}")
+        value = self._last.pop(trial_id)
         try:
             score = float(value)
         except (TypeError, ValueError):
             score = math.nan
         if math.isnan(score):
-            said = f"no {metric}" if value is NOTHING else f"{metric} is {value!r}, no number"
-            raise NoScore(f"ValueError: {said}")
+            raise NoScore(f"ValueError: {metric} is {value!r}, no number")
         self.search.take_in(probe, score)
 
     # ----- What Tuner.restore needs
@@ -211,7 +208,8 @@ class ThresholdSearch(ProbeSearcher):
         """
         saved: Self = cloudpickle.loads(Path(checkpoint_path).read_bytes())
         its, mine = saved.search.asked, self.search.asked
-        mine |= {key: its[key] for key in ("metric", "mode") if self._given.get(key) is None}
+        for key in {"metric", "mode"} - self.search.question.given.keys():
+            mine[key] = its[key]
         if its != mine:
             raise ValueError(f"the saved search is of {its}, not of {mine}")
         self._begin(saved.search)
