@@ -56,12 +56,11 @@ class TimeLimits:
 
     Args:
         recorder: knows how fast the runs of each cell are, and shows a line for an overdue probe.
-        shortest: least seconds that a probe is given.
     """
 
-    def __init__(self, recorder: Recorder, searcher: ProbeSearcher, shortest: float) -> None:
-        self._recorder, self._searcher, self._shortest = recorder, searcher, shortest
-        self._feed = recorder.feed
+    def __init__(self, recorder: Recorder, searcher: ProbeSearcher) -> None:
+        self._recorder, self._searcher, self._feed = recorder, searcher, recorder.feed
+        self._shortest = shortest_limit()
         self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
         self._looked = time.monotonic()
 

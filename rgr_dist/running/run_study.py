@@ -75,7 +75,7 @@ def run_study(
 
 def _run_here(study: Study, store: Store, view: View, execution: Execution) -> Summary:
     """Drive the study from this process."""
-    shortest = shortest_limit()  # an invalid one is refused before anything starts
+    shortest_limit()  # an invalid one is refused before anything starts
     if any(cell.layer is not None for cell in study.cells):
         from rgr_dist.engines.check_layers import check_layers  # imports torch
 
@@ -87,11 +87,11 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
         summary = Summary()
         is_left = not search.portfolio.is_done
         if is_left:
-            with _connected(study, search, store, view, execution) as workers:
+            with _connected(study, search, view, execution) as workers:
                 expectations.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.resize(workers)
-                _train(study, search, store, view, execution, summary, shortest)
+                _train(study, search, store, view, execution, summary)
                 summary.stop()
         store.compact()  # first, as one part is read faster than many
         if is_left:  # from the store alone, so that a later reader finds the same
@@ -104,7 +104,7 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
 
 @contextmanager
 def _connected(
-    study: Study, search: StoredSearch, store: Store, view: View, execution: Execution
+    study: Study, search: StoredSearch, view: View, execution: Execution
 ) -> Iterator[int]:
     """Connect to a Ray that can train the remaining runs; gives how many probes it runs at once."""
     address, cells = execution.address, open_cells(study, search.portfolio)
@@ -127,7 +127,6 @@ def _train(
     view: View,
     execution: Execution,
     summary: Summary,
-    shortest_limit: float,
 ) -> None:
     """Train what the search asks for, until it needs nothing more."""
     from ray.tune import with_parameters
@@ -168,27 +167,16 @@ def _train(
             view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
-    def resize(workers: int) -> None:
-        summary.resize(workers)
-        portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
-
     def slots() -> int:
         """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""
-        if execution.address == "local":
-            return summary.workers
-        there = slots_of(execution.cpus, gpus)
-        resize(there)
-        return there if there == execution.cpus else there + 1
+        is_cluster = execution.address != "local"
+        if is_cluster:
+            summary.resize(slots_of(execution.cpus, gpus))
+        portfolio.slots = 1 if gpus else summary.workers  # on a GPU, lanes are fast side by side
+        return summary.workers + (is_cluster and summary.workers != execution.cpus)
 
-    resize(summary.workers)
-    searcher = ProbeSearcher(
-        portfolio,
-        config_of,
-        recorder.record,
-        on_lost=lost,
-        slots=slots,
-    )
-    limits = TimeLimits(recorder, searcher, shortest_limit)
+    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_lost=lost, slots=slots)
+    limits = TimeLimits(recorder, searcher)
     with health:
         run_trials(
             with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),

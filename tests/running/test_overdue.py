@@ -74,12 +74,13 @@ def test_a_worker_that_never_begins_is_told_once(
 
     study, now, told = parse_study(SMALL), 0.0, list[str]()
     monkeypatch.setattr(overdue.time, "monotonic", lambda: now)
+    monkeypatch.setenv(overdue.SETTING, "8")
     portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
     recorder = Recorder(study, Store(tmp_path), portfolio, Summary(), Told())
     recorder.work["another cell"], recorder.seconds["another cell"] = 1e9, 1e-9
     searcher = ProbeSearcher(portfolio, asdict, lambda *result: None)
     searcher.suggest("a")
-    limits = TimeLimits(recorder, searcher, 8.0)
+    limits = TimeLimits(recorder, searcher)
     trial = SimpleNamespace(trial_id="a", last_result={})
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
         limits.check([trial])
