@@ -57,7 +57,6 @@ def run(
                 if not fits(asked):
                     searcher.fault = _too_large(asked)
                 fitted.add(asked)
-        search.portfolio.slots = searcher.slots()
         if not is_silent:
             line.show(len(searcher.probes))
 
