@@ -71,8 +71,7 @@ class ProbeSearcher(Unsaved, Searcher):
         self.fault: Exception | None = None
         self._spared: set[str] = set()
         self._unexplained: list[str] = []
-        self._suspects: list[Probe] = []
-        self._tried_alone: str | None = None  # the trial of the last suspect
+        self._suspects: list[Probe] = []  # each is tried alone
 
     @property
     def is_done(self) -> bool:
@@ -89,12 +88,9 @@ class ProbeSearcher(Unsaved, Searcher):
         self.settle()
         if self.is_done:
             return Searcher.FINISHED
-        is_alone = self._suspects or self._tried_alone in self.probes
-        if len(self.probes) >= (1 if is_alone else self._room()):
+        if len(self.probes) >= (1 if self._suspects else self._room()):
             return None
-        if self._suspects:
-            self._tried_alone = trial_id
-        answer = self._suspects.pop() if self._suspects else self._ask()
+        answer = self._suspects[0] if self._suspects else self._ask()
         if not isinstance(answer, Probe):
             return None
         self.probes[trial_id] = answer
@@ -152,6 +148,7 @@ class ProbeSearcher(Unsaved, Searcher):
         """Free the probe of a trial, which has failed after too many losses or a final error."""
         probe = self.probes.pop(trial_id)
         self._spared.discard(trial_id)
+        self._suspects = [one for one in self._suspects if one != probe]
         self.portfolio.release(probe)
         if not is_lost or self.fault is not None:
             return
