@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -228,9 +228,7 @@ def _on_the_loopback() -> Iterator[None]:
     that variable into a constant, which is set here: the one private name used. If it is missing,
     other machines can reach such a Ray, but need its token.
     """
-    constants: Any = None
-    with suppress(ImportError):
-        constants = import_module("ray._private.ray_constants")
+    constants: Any = sys.modules.get("ray._private.ray_constants")
     before = getattr(constants, "ENABLE_RAY_CLUSTER", False)
     if before:
         constants.ENABLE_RAY_CLUSTER = False
