@@ -87,7 +87,7 @@ def default_address() -> str:
 
 def private_folder(place: str | None = None) -> TemporaryDirectory[str]:
     """A folder of mode 0700, removed at the end, in the temporary folder or another place."""
-    return TemporaryDirectory(prefix="rgr-private-", dir=place, ignore_cleanup_errors=True)
+    return TemporaryDirectory(prefix="rgr-scratch-", dir=place, ignore_cleanup_errors=True)
 
 
 def _short_place() -> str:
