@@ -9,12 +9,16 @@ from typing import Any
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
 from rgr_dist.planning.portfolio import Feed
+from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
+
+TABLES_EVERY = 10.0
+"""Seconds between writes of the study's tables while it runs."""
 
 
 class Recorder:
@@ -33,6 +37,7 @@ class Recorder:
         self.feed = Feed(study, portfolio)
         self.work: dict[str, float] = defaultdict(float)
         self.seconds: dict[str, float] = defaultdict(float)
+        self._tables_written = time.monotonic()
 
     def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         """Take in the rows of a trial: those of its runs, and those read off at other step limits.
@@ -65,6 +70,9 @@ class Recorder:
                 self.portfolio.tell_failed(probe.cell, probe.key, [row["seed"]])
             else:
                 self.feed.tell(row)
+        if time.monotonic() - self._tables_written > TABLES_EVERY:
+            write_tables(self.study, self.store, self.portfolio)
+            self._tables_written = time.monotonic()
         self.show()
 
     def pace(self, cell: str) -> float | None:
