@@ -81,7 +81,6 @@ def find_threshold(
         mode: ``min`` where a smaller metric is better, as for a loss.
         bounds: smallest and largest possible metric, None where there is none: they spare seeds
             that could not change a verdict.
-        seeds: number of seeds in each value's mean: 0, 1, ….
         confirm_seeds: fresh seeds on which the threshold must pass too; where it does not, that
             value fails and the search goes on. The smallest value to pass may just be lucky.
         store: a file of scores. A search that is run again with the same trainable, config and stop

@@ -37,11 +37,21 @@ class ThresholdSearch(ProbeSearcher):
     its own; ``restore_from_dir`` with the run's folder brings what that one found into this one.
 
     Args:
-        axis, values, target, bounds, seeds, confirm_seeds, guess, on_error, seed_key: as for
-            ``rgr_dist.find_threshold``.
+        axis: the setting's name in the config.
+        values: increasing positive integers to choose from, such as ``range(1, 513)``.
+        target: what the mean over the seeds must reach.
         metric, mode: as in ``TuneConfig``, whose own are passed on if ``param_space`` is not empty;
             ``max`` if neither says.
-        over, cost, keep_within: as for ``rgr_dist.find_thresholds``.
+        bounds: smallest and largest possible metric, None where there is none: they spare seeds
+            that could not change a verdict.
+        seeds: number of seeds in each value's mean: 0, 1, ….
+        confirm_seeds: fresh seeds on which the threshold must pass too.
+        over: lists of values by name; every combination is a setting with a threshold of its own.
+        cost, keep_within: as for ``rgr_dist.find_thresholds``.
+        guess: where to start; the middle of the values if not given.
+        on_error: ``stop``: a value at which a trial ends in error ends the search. ``fail``: the
+            value fails.
+        seed_key: the seed's name in the config, such as ``random_state``.
         max_concurrent: trials that run at once; as many as the cluster has CPUs if not given.
             ``TuneConfig(max_concurrent_trials=…)`` does the same.
 
