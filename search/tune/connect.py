@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
+
+from rgr_dist.search.tune.private_folder import private_folder, short_place
 
 if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory
@@ -33,8 +34,6 @@ SETTINGS = {
     "TUNE_GLOBAL_CHECKPOINT_S": "inf",  # a search goes on from its store, not from Tune
 }
 """What Ray and Tune take from the environment while they serve a search."""
-LONGEST = 16
-"""Most characters of a place that keep the path of a Ray socket in a folder there within 107."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Set to 0 to say that no clusters are possible: Ray then takes 127.0.0.1 as its address."""
 
@@ -71,8 +70,8 @@ def connect(
         if is_connected():
             yield
         elif is_local:
-            with private_folder(_short_place()) as folder, _shut_down():
-                _start(Path(folder), cpus, log_to_driver)
+            with private_folder(short_place()) as folder, _shut_down():
+                _start(folder, cpus, log_to_driver)
                 yield
         else:
             with _shut_down():
@@ -83,18 +82,6 @@ def connect(
 def default_address() -> str:
     """The cluster that RAY_ADDRESS names, as in a job that was submitted to it; else ``local``."""
     return os.environ.get("RAY_ADDRESS") or "local"
-
-
-def private_folder(place: str | None = None) -> TemporaryDirectory[str]:
-    """A folder of mode 0700, removed at the end, in the temporary folder or another place."""
-    return TemporaryDirectory(prefix="rgr-scratch-", dir=place, ignore_cleanup_errors=True)
-
-
-def _short_place() -> str:
-    """Where to put Ray's folder: RAY_TMPDIR, else the temporary folder, or /tmp if that is long."""
-    asked = os.environ.get("RAY_TMPDIR")  # the variable that Ray reads too
-    place = asked or gettempdir()
-    return place if asked or len(place) <= LONGEST else "/tmp"
 
 
 def is_connected() -> bool:

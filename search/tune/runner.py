@@ -26,7 +26,8 @@ from ray.tune import (
 from ray.tune.experiment import Trial
 from ray.util.client import ray as ray_client
 
-from rgr_dist.search.tune.connect import NoRay, private_folder
+from rgr_dist.search.tune.connect import NoRay
+from rgr_dist.search.tune.private_folder import private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
 from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN
 
@@ -110,7 +111,7 @@ def run_trials(
         )
     with private_folder() as folder:
         run = copy.copy(run_config) or RunConfig(
-            storage_path=folder,
+            storage_path=str(folder),
             failure_config=FailureConfig(max_failures=0),
             checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
         )
