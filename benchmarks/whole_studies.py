@@ -4,9 +4,10 @@
 
 The studies run one after another as ``rgr run`` runs them, report included, each with a store of
 its own that is removed at its end. ``quickstart`` runs once before them and is not counted: it
-compiles kernels. ``seconds`` run from when the first run began to the end of the last probe;
-``whole`` is everything from reading the study file to the written report. ``utilisation`` is the
-share of the workers' time in which they trained. ``steps`` are all training steps taken.
+compiles kernels. ``seconds`` run from when the first worker was ready to the end of the last probe;
+``tail`` is the end of that time, in which some worker had no probe; ``whole`` is everything from
+reading the study file to the written report. ``utilisation`` is the share of the workers' time in
+which they trained. ``steps`` are all training steps taken.
 
 The second table has, for each study, the four sizes that took most of its training: their share of
 its seconds and its steps, and ``to_the_limit``, the share of its steps in runs of that size that
@@ -58,6 +59,7 @@ def measured(name: str, cpus: int | None) -> tuple[Row, list[Row]]:
         "failed": summary.failed,
         "steps": summary.steps,
         "seconds": round(summary.seconds, 1),
+        "tail": round(summary.tail, 1),
         "whole": round(whole, 1),
         "workers": summary.workers,
         "utilisation": round(summary.utilisation, 3),

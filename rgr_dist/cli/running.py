@@ -159,6 +159,8 @@ def _tell(
     if study.record.finds_thresholds:
         print_thresholds(study, threshold_sections(results), best_alone=True)
     use = f"{plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised"
+    if summary.tail >= 1:
+        use += f"; fewer probes than workers in the last {duration(summary.tail)}"
     trained = plural(summary.runs - summary.failed, "run")
     trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:

@@ -51,8 +51,8 @@ def drive_from_inside(
         import ray
 
         view.phase("training there")
-        summary.resize(workers)
-        summary.begin(time.monotonic())
+        summary.start(workers)
+        summary.paced_from = summary.started
         task = ray.remote(num_cpus=0)(_drive).remote(
             run_study,
             study.model_dump_json(),

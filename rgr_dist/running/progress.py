@@ -21,12 +21,14 @@ class Summary:
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
         workers: how many probes can run at once at present.
-        worker_seconds: seconds since ``started`` in which workers could have trained, summed over
-            workers.
+        worker_seconds: seconds in which workers could have trained, summed over workers, since the
+            first was ready.
         failures: each run that failed, with its reason in a line.
-        started: when the first reported run began to train, after workers had started and kernels
-            were compiled; until it is reported, when this object was made. On ``time.monotonic``'s
-            clock.
+        started: when the first worker was ready; until then, when Ray was. On
+            ``time.monotonic``'s clock.
+        busy_until: when every worker last had a probe, on the same clock.
+        paced_from: when the first reported run began to train, on the same clock: after workers
+            had started and kernels were compiled. ``started`` if watched from outside a cluster.
         reported: when a run was last reported, on the same clock.
     """
 
@@ -39,28 +41,42 @@ class Summary:
     seconds: float = 0.0
     workers: int = 0
     worker_seconds: float = 0.0
-    started: float = field(default_factory=time.monotonic)
+    started: float = 0.0
+    busy_until: float = 0.0
+    paced_from: float | None = None
     reported: float = 0.0
     failures: list[str] = field(default_factory=list)
     _counted: float = 0.0
+    _is_ready: bool = False
 
     @property
     def utilisation(self) -> float:
         """Share of the workers' time that they spent training."""
         return self.train_seconds / self.worker_seconds if self.worker_seconds else 0.0
 
+    @property
+    def tail(self) -> float:
+        """Seconds at the end in which there were fewer probes than workers."""
+        return self.seconds - max(0.0, self.busy_until - self.started)
+
     def seconds_for(self, work: float) -> float | None:
         """Seconds that so much more work will take, at the pace of the runs reported so far; None
         before the first. The time since the last report counts as progress of what trains now."""
-        if not self.work:
+        if not self.work or self.paced_from is None:
             return None
-        pace = (self.reported - self.started) / self.work
+        pace = (self.reported - self.paced_from) / self.work
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
-    def begin(self, started: float) -> None:
-        """Note when the first run began to train; time before it does not count."""
-        self.started = self._counted = started
-        self.worker_seconds = 0.0
+    def start(self, workers: int) -> None:
+        """Note that Ray is there, and that workers start now."""
+        self.workers, self.started = workers, time.monotonic()
+        self._counted = self.started
+
+    def ready(self) -> None:
+        """Note that a worker is ready; time before the first one does not count."""
+        if not self._is_ready:
+            self._is_ready, self.worker_seconds = True, 0.0
+            self.started = self._counted = time.monotonic()
 
     def resize(self, workers: int) -> None:
         """Note that there are so many workers now."""

@@ -49,10 +49,10 @@ class Recorder:
         self.store.append([*own, *others])
         summary = self.summary
         summary.reported = time.monotonic()
-        if not summary.runs:
+        if summary.paced_from is None:
             count = len(self.study.cells)
             self.view.phase(f"training {count} cell{'s' if count > 1 else ''}")
-            summary.begin(summary.reported - sum(row["seconds"] for row in own))
+            summary.paced_from = summary.reported - sum(row["seconds"] for row in own)
         for row in others:
             self.feed.tell(row)
         for row in own:

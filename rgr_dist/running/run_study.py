@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -84,13 +85,13 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
         for line in set_damage_aside(store):
             view.warn(line)
         search = stored_search(study, store, execution.retry_failed)
-        summary = Summary()
+        summary = Summary(started=time.monotonic())
         is_left = not search.portfolio.is_done
         if is_left:
             with _connected(study, search, view, execution) as workers:
                 expectations.record(study, store, search.expected)
                 store.append(search.implied)
-                summary.resize(workers)
+                summary.start(workers)
                 _train(study, search, store, view, execution, summary)
                 summary.stop()
         store.compact()  # first, as one part is read faster than many
@@ -163,8 +164,12 @@ def _train(
         for line in health.news():
             view.say(line)
         limits.check(trials)
-        if not summary.runs and any(WORKER in trial.last_result for trial in trials):
-            view.phase("first runs (on first use, compiling kernels)")
+        if len(searcher.probes) >= summary.workers:
+            summary.busy_until = time.monotonic()
+        if any(WORKER in trial.last_result for trial in trials):
+            summary.ready()
+            if not summary.runs:
+                view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
     def slots() -> int:

@@ -57,7 +57,8 @@ def test_the_time_left_is_the_work_left_at_the_pace_of_the_work_done(hours: int)
     summary = Summary(
         runs=5,
         work=coming.work / hours,
-        started=time.monotonic() - 3600,
+        started=time.monotonic() - 7200,  # with an hour of compiling, which is no pace
+        paced_from=time.monotonic() - 3600,
         reported=time.monotonic(),
     )
     expected = f"about {duration(3600 * hours + 1)} left"
@@ -75,5 +76,5 @@ def test_while_intervals_are_measured_more_may_follow() -> None:
     coming = left(study, rows)
     assert coming.at_least
     assert coming.work > 0
-    summary = Summary(runs=5, work=1.0, started=time.monotonic(), reported=time.monotonic())
+    summary = Summary(runs=5, work=1.0, paced_from=time.monotonic(), reported=time.monotonic())
     assert said(study, portfolio_of(study, rows), summary).rstrip().endswith(" or more left")

@@ -8,18 +8,35 @@ from rgr_dist.running import progress
 from rgr_dist.running.progress import Summary
 
 
-def test_utilisation_counts_from_when_the_first_run_began(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utilisation_counts_from_when_the_first_worker_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     summary = Summary(train_seconds=15.0)
-    summary.resize(2)
-    now = 108.0
-    summary.begin(105.0)
+    summary.start(workers=2)
+    now = 105.0
+    summary.ready()
+    now = 109.0
+    summary.ready()
     now = 115.0
     summary.stop()
     assert summary.seconds == 10, "workers that start train nothing"
     assert summary.worker_seconds == 20
     assert summary.utilisation == 0.75
+
+
+def test_the_tail_is_what_follows_the_last_time_that_every_worker_had_a_probe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    summary = Summary()
+    summary.start(workers=2)
+    summary.busy_until = 130.0
+    now = 137.0
+    summary.stop()
+    assert summary.tail == 7
 
 
 def test_a_long_run_that_goes_on_does_not_make_the_study_look_slower(
@@ -29,7 +46,7 @@ def test_a_long_run_that_goes_on_does_not_make_the_study_look_slower(
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     summary = Summary()
     assert summary.seconds_for(100.0) is None
-    summary = Summary(work=2.0, started=10.0, reported=20.0)
+    summary = Summary(work=2.0, paced_from=10.0, reported=20.0)
     assert summary.seconds_for(100.0) == 500
     now = 80.0
     assert summary.seconds_for(100.0) == 440
