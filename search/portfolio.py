@@ -94,6 +94,11 @@ class Portfolio:
         self._failed[cell].setdefault(key, set()).update(seeds)
         self._changed(cell)
 
+    def hold(self, probe: Probe) -> None:
+        """Mark the seeds of a probe as running: an earlier search has already handed them out."""
+        self._running[probe.cell, probe.key].update(probe.seeds)
+        self._guesses.pop(probe.cell, None)
+
     def release(self, probe: Probe) -> None:
         """Mark the seeds of a probe as no longer running."""
         running = self._running[probe.cell, probe.key]

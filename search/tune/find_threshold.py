@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rgr_dist.search.tune.question import Cost, Question
+from rgr_dist.search.tune.question import Cost, Question, check_slots
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
@@ -214,9 +214,8 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
             f"trainable: give a function of a config or a class of ray.tune.Trainable, "
             f"not {trainable!r}"
         )
-    slots, keep = how["slots"], how["keep"]
-    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
-        raise ValueError(f"slots: give a positive integer, not {slots!r}")
+    keep = how["keep"]
+    check_slots("slots", how["slots"])
     if keep not in (None, "threshold"):
         raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
     stop = how["stop"] or {}

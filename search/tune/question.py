@@ -30,9 +30,10 @@ COSTS_CHECKED = 10_000
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ValueError(f"{value!r} is no integer")
-    return operator.index(value)
+    if not isinstance(value, bool):
+        with suppress(TypeError):  # an array has ``__index__``, which works for a single number
+            return operator.index(value)
+    raise ValueError(f"{value!r} is no integer")
 
 
 def _number(value: Any) -> float:
@@ -73,6 +74,16 @@ def _lists(over: Any) -> dict[str, list[Any]]:
             if any(value is other or value == other for other in lists[key][:place]):
                 raise ValueError(f"{key!r} has {value!r} twice")
     return lists
+
+
+def check_slots(name: str, slots: int | None) -> None:
+    """Make sure that a number of trials that run at once is one, if it is given.
+
+    Raises:
+        ValueError: it is not a positive integer.
+    """
+    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
+        raise ValueError(f"{name}: give a positive integer, not {slots!r}")
 
 
 Name = Annotated[str, Field(strict=True, min_length=1)]

@@ -31,7 +31,8 @@ def _score(line: Any) -> Score:
     """The score that a line holds; a ValueError or TypeError if it holds none."""
     made = Score(**line)
     wanted = ((int,), (int,), (int, float), (dict,))
-    if not all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True)):
+    are_typed = all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True))
+    if not are_typed or (type(made.score) is int and abs(made.score) > sys.float_info.max):
         raise ValueError(f"no score: {json.dumps(line)}")
     return made
 
@@ -102,10 +103,12 @@ class ScoreFile:
 
     Raises:
         ValueError: the file holds scores of something else or is no file of scores, or an object
-            cannot be named by its content.
+            cannot be named by its content; the path is none.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
+        if not isinstance(path, str | os.PathLike | None):
+            raise ValueError(f"store: give the path of a file, not {path!r}")
         self.path = None if path is None else Path(path)
         self.scores: list[Score] = []
         self._file: IO[bytes] | None = None

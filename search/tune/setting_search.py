@@ -57,6 +57,7 @@ class SettingSearch:
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
         self.cut: dict[tuple[int, int, int], int] = {}
         self.longest = 0
+        self.trained = set[tuple[int, int, int]]()
         self.begin(question)
 
     def begin(self, question: Question) -> None:
@@ -65,7 +66,6 @@ class SettingSearch:
         numbers, pruned = range(len(question.settings)), question.keep_within is not None
         self.places = [(ONE_CELL, n + 1) if pruned else (f"{n}", 1) for n in numbers]
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
-        self.trained = set[tuple[int, int, int]]()
         key = self.kept.key
         places = dict(zip(map(key, question.settings), self.places, strict=True))
         for score in self.kept.scores:

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ray import cloudpickle
 from ray.tune.result import AUTO_RESULT_KEYS
 
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.connect import fits
-from rgr_dist.search.tune.question import Cost, Question
+from rgr_dist.search.tune.question import Cost, Question, check_slots
+from rgr_dist.search.tune.saved_search import Saved
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -83,6 +83,7 @@ class ThresholdSearch(ProbeSearcher):
         question = Question.checked(**asked)
         self._is_users = True
         self._begin(SettingSearch(question, ScoreFile(None, {})))
+        check_slots("max_concurrent", max_concurrent)
         if max_concurrent is not None:
             self.set_max_concurrency(max_concurrent)
 
@@ -207,24 +208,26 @@ class ThresholdSearch(ProbeSearcher):
     # ----- What Tuner.restore needs
 
     def save(self, checkpoint_path: str) -> None:
-        """Pickle the searcher, as Tune's own are; Tune calls it every few seconds."""
-        Path(checkpoint_path).write_bytes(cloudpickle.dumps(self))
+        """Write what the search knows, as JSON; Tune calls it every few seconds."""
+        saved = Saved.of(self.search, probes=self.probes, last=self._last, seen=self._seen)
+        Path(checkpoint_path).write_text(saved.model_dump_json())
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from what was saved.
 
         Raises:
-            ValueError: it was saved by another search.
+            ValueError: it was saved by another search, or is damaged.
         """
-        saved: Self = cloudpickle.loads(Path(checkpoint_path).read_bytes())
-        its, mine = saved.search.asked, self.search.asked
-        for key in {"metric", "mode"} - self.search.question.given.keys():
-            mine[key] = its[key]
-        if its != mine:
-            raise ValueError(f"the saved search is of {its}, not of {mine}")
-        self._begin(saved.search)
-        self._last, self._seen, self._reported = saved._last, saved._seen, saved._reported
+        saved = Saved.read(Path(checkpoint_path))
+        asked = self.search.question
+        its = saved.model_dump(include={"metric", "mode"} - asked.given.keys())
+        question = Question.checked(**asked.given | its) if saved.metric else asked
+        self._begin(saved.search(question))
+        self._last, self._seen = dict(saved.last), saved.seen
+        self._reported.update([question.metric] if self._last else [])
         self.probes, self._inherited = saved.probes, set(saved.probes)
+        for probe in self.probes.values():
+            self.portfolio.hold(probe)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, since a Tuner is saved together with its searcher."""

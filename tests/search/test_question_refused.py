@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from ray import tune
 from ray.tune import Callback
@@ -27,6 +28,8 @@ REFUSED = [
     ({"values": [1.5]}, "values: "),
     ({"values": range(9, 1, -1)}, "values: "),
     ({"values": 64}, "values: "),
+    ({"values": np.array([[1], [2]])}, "values: array([1]) is no integer"),
+    ({"store": 5}, "store: give the path of a file, not 5"),
     ({"values": itertools.count(1)}, "values: give positive integers in increasing order, such "),
     ({"values": range(1, 2**70)}, "values: give positive integers in increasing order, such as "),
     ({"target": 10**400}, "target: give a finite number, not 1000"),

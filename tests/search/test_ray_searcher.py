@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +278,44 @@ def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
     for change in ({"target": 0.8}, {"over": turned}):
         with pytest.raises(ValueError, match=r"^the saved search is of "):
             search(**{"over": grid} | change).restore(str(tmp_path / "state"))
+
+
+def damaged(state: dict[str, Any]) -> Iterator[str]:
+    """A state whose parts are missing, or of other types, or not of this search; and half of it."""
+    whole = json.dumps(state)
+    yield from (whole[:end] for end in range(0, len(whole), 25))
+    yield whole + "x"
+    yield from (json.dumps({k: v for k, v in state.items() if k != key}) for key in state)
+    for key in state:
+        for other in (None, [[1, 2]], {"a": []}, -1, [3]):
+            yield json.dumps(state | {key: other})
+    trial, probe = next(iter(state["probes"].items()))
+    for change in ({"value": 999}, {"arm": 7}, {"cell": "?"}, {"seeds": "0"}):
+        yield json.dumps(state | {"probes": {trial: probe | change}})
+    number, value, seed = state["trained"][0]
+    for key in ("trained", "failed"):
+        yield json.dumps(state | {key: [[number + 9, value, seed]]})
+        yield json.dumps(state | {key: [[number, value + 999, seed]]})
+    yield json.dumps(state | {"scores": [[10**400, 0, 0.5, {}]]})
+    yield json.dumps(state | {"scores": [[17, 0, "x", {}]]})
+
+
+def test_a_damaged_state_is_refused_in_a_line(tmp_path: Path) -> None:
+    one, path = search(over={"depth": [1, 2]}), tmp_path / "state"
+    drive(one, passing_from(11), most=4)
+    one.suggest("running")
+    one.save(str(path))
+    for text in damaged(json.loads(path.read_text())):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"state of a threshold search|saved search") as caught:
+            search(over={"depth": [1, 2]}).restore(str(path))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("slots", [0, -1, 2.5, True, "x"])
+def test_how_many_trials_run_at_once_is_a_positive_integer(slots: Any) -> None:
+    with pytest.raises(ValueError, match="max_concurrent: give a positive integer"):
+        search(max_concurrent=slots)
 
 
 # ----- On a real Ray
