@@ -303,7 +303,8 @@ def test_what_is_no_store_and_no_override_is_refused(
         ({"engine": "fused"}, "--engine fused: has no kernels for model file; valid: auto, "),
         ({"gpus": 1, "engine": "fused"}, "--engine fused: trains on CPUs alone"),
         ({"gpus": -1}, "--gpus -1: give a share of a GPU"),
-        ({"cpus": 0}, "--cpus 0: give 1 or more"),
+        ({"cpus": 10**20}, "--cpus 100000000000000000000: give 1 to 100,000"),
+        ({"cpus": 0}, "--cpus 0: give 1 to 100,000"),
     ],
 )
 def test_what_no_worker_could_train_with_is_refused_before_anything_is_written(

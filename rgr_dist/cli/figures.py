@@ -48,18 +48,19 @@ def figures(
 
     anchors, of = None, ""
     if other is None:
-        results, _ = stored_results(study, set_, out)
-        stem, sections = results.study.name, contents.sections(results)
-        if cell is not None:
-            anchors = _drawn(results, sections, cell)
-            of = "-" + re.sub(r"[^\w.=+-]+", "-", cell).strip("-")
+        with stored_results(study, set_, out) as (results, _):
+            stem, sections = results.study.name, contents.sections(results)
+            if cell is not None:
+                anchors = _drawn(results, sections, cell)
+                of = "-" + re.sub(r"[^\w.=+-]+", "-", cell).strip("-")
+            drawn = contents.figures(sections, figure or (), anchors)
     else:
         if cell is not None:
             raise UserError("--cell: takes one study, since a comparison has no panels by cell")
         pair, names, _ = side_by_side([study, other], [out], set_)
         stem = "-".join(results.study.name for results in pair)
-        sections = compared(pair, names)
-    for each in contents.figures(sections, figure or (), anchors):
+        drawn = contents.figures(compared(pair, names), figure or ())
+    for each in drawn:
         path = to / f"{stem}-{each.name}{of}.{kind}"
         try:
             to.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,8 +58,8 @@ def thresholds(
     from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.study.select import cell_named
 
-    results, _ = stored_results(study, set_, out)
-    chosen = None if cell is None else cell_named(results.study, cell)
+    with stored_results(study, set_, out) as (results, _):
+        chosen = None if cell is None else cell_named(results.study, cell)
     sections = threshold_sections(results, chosen, as_one=how is Format.CSV)
     if how is Format.TABLE:
         print_thresholds(results.study, sections)
@@ -66,10 +67,11 @@ def thresholds(
         print_listing(sections, how)
 
 
+@contextmanager
 def stored_results(
     study: str, overrides: Sequence[str] | None, out: str
-) -> tuple[StudyResults, Store]:
-    """A study's results and its store; says so if the store has no run of the study.
+) -> Iterator[tuple[StudyResults, Store]]:
+    """A study's results and its store; on exit, says so if the store has no run of the study.
 
     Raises:
         UserError: there is no store.
@@ -78,9 +80,9 @@ def stored_results(
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
+        yield results, store
     if results.runs.empty:
         say_error(*no_runs(study, out, overrides))
-    return results, store
 
 
 def threshold_sections(
@@ -172,7 +174,8 @@ def runs(
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
     """Fit scaling laws to a study, with 95 % intervals, and say which of them its data support."""
-    results, _ = stored_results(study, set_, out)
+    with stored_results(study, set_, out) as (results, _):
+        pass
     of_facts = results.study.record.holds == "facts"
     sections, shown, sentences = (_laws_of_facts if of_facts else _laws)(results)
     if how is not Format.TABLE:
@@ -280,8 +283,8 @@ def report(
     if len(studies) > 2 or len(stores) > 2:
         raise UserError("rgr report takes one study, or two to compare; and --store at most twice")
     if len(studies) == len(stores) == 1:
-        results, store = stored_results(studies[0], set_, stores[0])
-        check_same_question(results.study, store, studies[0], bool(set_))
+        with stored_results(studies[0], set_, stores[0]) as (results, store):
+            check_same_question(results.study, store, studies[0], bool(set_))
         print(publish(results, store).address)
         return
     pair, names, store = side_by_side(studies, stores, set_)

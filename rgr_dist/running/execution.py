@@ -11,6 +11,10 @@ from rgr_dist.search.tune.connect import default_address
 __all__ = ["HERE", "Execution", "default_address"]
 
 
+MOST_CPUS = 100_000
+"""More than any cluster has; Ray refuses far larger numbers only as it starts."""
+
+
 @dataclass(frozen=True)
 class Execution:
     """Where and how a study is trained.
@@ -37,8 +41,8 @@ class Execution:
 
     def __post_init__(self) -> None:
         """Refuse numbers that no worker can have."""
-        if self.cpus is not None and self.cpus < 1:
-            raise UserError(f"--cpus {self.cpus}: give 1 or more; by default all are used")
+        if self.cpus is not None and not 1 <= self.cpus <= MOST_CPUS:
+            raise UserError(f"--cpus {self.cpus}: give 1 to {MOST_CPUS:,}; by default all are used")
         if not 0 <= self.gpus < math.inf:
             raise UserError(f"--gpus {self.gpus}: give a share of a GPU, or 0 to train on CPUs")
 

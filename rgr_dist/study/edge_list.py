@@ -129,16 +129,26 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
             yield at, line, separator
 
 
-def _entries(line: str, separator: str) -> list[str]:
-    """The entries of a line, without quotes and blanks around them."""
+def _entries(at: int, line: str, separator: str) -> list[str]:
+    """The entries of a line, without quotes and blanks around them.
+
+    Raises:
+        ValueError: a quote is not closed, or something else follows it.
+    """
     blanks = re.sub(r"[^\S\t]" if separator == "\t" else r"\s", " ", line).strip(" ")
-    row = next(csv.reader([blanks], delimiter=separator, skipinitialspace=True))
+    blanks = re.sub(rf'" +(?={separator})', '"', blanks)
+    try:
+        row = next(csv.reader([blanks], delimiter=separator, skipinitialspace=True, strict=True))
+    except csv.Error:
+        raise ValueError(
+            f"line {at} has a quote that is not closed, or text right after one"
+        ) from None
     return [entry.strip() for entry in row]
 
 
 def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, one of which may be a header, contain no number."""
-    rows = [_entries(line, separator) for _, line, separator in islice(_lines(file), 2)]
+    rows = [_entries(*line) for line in islice(_lines(file), 2)]
     file.seek(0)
     return bool(rows) and not any(re.fullmatch(NUMBER, entry) for row in rows for entry in row)
 
@@ -155,9 +165,7 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
     numbers: dict[str, int] = {}
     ends, is_headed, turned = array("q"), False, False
     for at, line, separator in _lines(file):
-        row = _entries(line, separator)
-        if line.count('"') % 2 and re.search(rf'(^|{separator})\s*"', line):
-            raise ValueError(f"line {at} has a quote that is not closed")
+        row = _entries(at, line, separator)
         if len(row) != 2 or not all(row):
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
         is_plain = separator == " " and '"' not in line

@@ -28,6 +28,9 @@ AnySpec = TypeVar("AnySpec", bound="BaseModel")
 class StudyError(UserError, ValueError):
     """The study cannot be used as written; the message says what, where and what would be valid."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))  # one line, whatever it quotes
+
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
@@ -57,7 +60,7 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
         if path not in lists:  # if an item of a list is at fault, the list itself is not
             key = re.split(r"[.\[]", path)[0]
             place = prefix if isinstance(prefix, str) else prefix.get(key, "")
-            found.setdefault(path, " ".join(f"{place}{path}: {said}".split()))
+            found.setdefault(path, f"{place}{path}: {said}")
     lines = list(found.values())
     more = [f"{len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
     raise StudyError("; ".join([*lines[:MOST_FAULTS], *more]))

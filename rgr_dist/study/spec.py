@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
@@ -21,8 +22,12 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _number(value: Any) -> Any:
-    """Refuse a boolean, which pydantic would take for 0 or 1."""
-    if isinstance(value, bool):
+    """Refuse a boolean and text, which pydantic would take for numbers.
+
+    ``1e-3`` is a number, although YAML 1.1 reads it as text.
+    """
+    is_text = isinstance(value, str) and not re.fullmatch(EXPONENTIAL, value)
+    if isinstance(value, bool) or is_text:
         raise PydanticKnownError("float_type")
     return value
 
@@ -53,6 +58,7 @@ def at_most(key: str, value: float, most: float, where: str) -> None:
         raise ValueError(f"{key}: {value} is not valid {where}; give at most {most}")
 
 
+EXPONENTIAL = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"
 LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
@@ -98,7 +104,8 @@ class Spec(BaseModel):
     def _knows_its_keys(cls, keys: Any) -> Any:
         for key in keys if isinstance(keys, dict) else ():
             if key not in cls.model_fields:
-                of = f" of family {keys['family']}" if "family" in keys else ""
+                is_one = "family" in keys and "family" in cls.model_fields
+                of = f" of family {keys['family']}" if is_one else ""
                 raise ValueError(f"{key}: unknown key{of}; {nearest(key, cls.model_fields)}")
         return keys
 

@@ -205,6 +205,8 @@ def test_studies_that_cannot_be_compared_are_refused_before_their_runs_are_misse
     refused("no cell in common", "compare", "small.yaml", "other.yaml")
     refused("cannot be compared", "compare", "small.yaml", "gpt2-small")
     refused("there is no store", "compare", "small.yaml", "--store", "results", "--store", "no")
+    refused("no figure 'nope'", "figures", "small.yaml", "--figure", "nope")
+    refused("m=99: not in small", "thresholds", "small.yaml", "--cell", "m=99")
 
 
 def test_a_damaged_part_of_two_studies_is_named_once(
