@@ -24,6 +24,8 @@ from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold import TrialError
 
 Count = Annotated[StrictInt, Field(ge=0)]
+LONGEST = 100
+"""Characters of an answer that are quoted."""
 Training = tuple[Count, Count, Count]
 """The number of a setting, a value and a seed."""
 
@@ -45,7 +47,7 @@ class Saved(BaseModel):
     asked: dict[str, str]
     metric: str
     mode: str
-    scores: list[Score]
+    scores: list[tuple[Count, Count, StrictFloat, dict[str, Any]]]
     errors: list[tuple[Count, Count, Count, str]]
     failed: list[Training]
     cut: list[tuple[Training, Count]]
@@ -68,7 +70,7 @@ class Saved(BaseModel):
             asked=search.asked,
             metric=search.question.metric,
             mode=search.question.mode,
-            scores=search.kept.scores,
+            scores=[(at.value, at.seed, at.score, at.setting) for at in search.kept.scores],
             errors=[
                 (number, error.value, error.seed, error.error)
                 for number, errors in search.errors.items()
@@ -113,15 +115,19 @@ class Saved(BaseModel):
             ValueError: that search was asked something else, or a training is not one of its own.
         """
         kept = ScoreFile(None, {})
-        kept.scores += self.scores
+        kept.scores += [Score(*one) for one in self.scores]
         search = SettingSearch(question, kept)
-        if self.asked != search.asked:
-            raise ValueError(f"the saved search is of {self.asked}, not of {search.asked}")
+        for key, mine in search.asked.items():
+            if (its := self.asked.get(key)) != mine:
+                shown = [str(one)[:LONGEST] for one in (its, mine)]
+                raise ValueError(
+                    f"the saved search is of another question: {key}: {shown[0]}, not {shown[1]}"
+                )
         trainings = [*self.failed, *self.trained, *(at for at, _ in self.cut)]
         trainings += [(number, value, seed) for number, value, seed, _ in self.errors]
         probes = self.probes.values()
         used = {value for _, value, _ in trainings}
-        used.update(score.value for score in self.scores)
+        used.update(value for value, *_ in self.scores)
         used.update(probe.value for probe in probes)
         if (
             not all(value in question.values for value in used)

@@ -32,7 +32,8 @@ def _score(line: Any) -> Score:
     made = Score(**line)
     wanted = ((int,), (int,), (int, float), (dict,))
     are_typed = all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True))
-    if not are_typed or (type(made.score) is int and abs(made.score) > sys.float_info.max):
+    is_huge = type(made.score) is int and abs(made.score) > sys.float_info.max
+    if not are_typed or is_huge or made.value < 1 or made.seed < 0:
         raise ValueError(f"no score: {json.dumps(line)}")
     return made
 
@@ -116,9 +117,9 @@ class ScoreFile:
         if self.path is None:
             return
         self.about = json.loads(json.dumps(dict(about), default=_named))
-        if not self.path.exists():
-            return
         try:
+            if not self.path.exists():
+                return
             if not self.path.is_file():
                 raise ValueError("a folder, a pipe or a device")
             content = self.path.read_bytes()

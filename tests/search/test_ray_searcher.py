@@ -276,7 +276,10 @@ def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
     search(over=grid).restore(str(tmp_path / "state"))
     turned = dict(reversed(grid.items()))  # trials and errors are of settings by their number
     for change in ({"target": 0.8}, {"over": turned}):
-        with pytest.raises(ValueError, match=r"^the saved search is of "):
+        with pytest.raises(
+            ValueError,
+            match=r"^the saved search is of another question: (target: 0.9, not 0.8|over: )",
+        ):
             search(**{"over": grid} | change).restore(str(tmp_path / "state"))
 
 
@@ -298,6 +301,7 @@ def damaged(state: dict[str, Any]) -> Iterator[str]:
         yield json.dumps(state | {key: [[number, value + 999, seed]]})
     yield json.dumps(state | {"scores": [[10**400, 0, 0.5, {}]]})
     yield json.dumps(state | {"scores": [[17, 0, "x", {}]]})
+    yield json.dumps(state | {"scores": [[17, -1, 0.5, {}]]})
 
 
 def test_a_damaged_state_is_refused_in_a_line(tmp_path: Path) -> None:

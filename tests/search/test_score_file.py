@@ -126,6 +126,8 @@ def test_a_file_without_a_whole_line_is_written_over_only_if_it_is_its_own(
         {"score": None},
         {"score": True},
         {"score": 10**400},
+        {"seed": -1},
+        {"value": 0},
         {"setting": 5},
         {"seed": [1]},
         {"value": 3.0},
