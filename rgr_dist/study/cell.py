@@ -166,9 +166,14 @@ class Cell(Spec):
         return canonical_json(self.model_dump(mode="json", include=set(PROBLEM)))
 
     @cached_property
+    def config_json(self) -> str:
+        """Canonical JSON of its science configuration: the part that its runs share."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    @cached_property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
-        return digest({"protocol": PROTOCOL, "cell": self.model_dump(mode="json")}, 16)
+        return _digest(f'{{"cell":{self.config_json},"protocol":{PROTOCOL}}}', 16)
 
 
 class Run(Spec):
@@ -211,12 +216,14 @@ class Run(Spec):
     @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        return canonical_json({"protocol": PROTOCOL, **self.model_dump(mode="json")})
+        others = self.model_dump(mode="json", exclude={"cell"})
+        keys = canonical_json({"protocol": PROTOCOL, **others}).removeprefix("{")
+        return f'{{"cell":{self.cell.config_json},{keys}'  # the key that sorts first
 
     @property
     def run_id(self) -> str:
         """Address of the run: hash of ``config_json``."""
-        return hashlib.sha256(self.config_json.encode()).hexdigest()[:32]
+        return _digest(self.config_json, 32)
 
 
 def canonical_json(value: Any) -> str:
@@ -226,4 +233,8 @@ def canonical_json(value: Any) -> str:
 
 def digest(value: Any, length: int) -> str:
     """First ``length`` hex digits of the SHA-256 of the canonical JSON of ``value``."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+    return _digest(canonical_json(value), length)
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

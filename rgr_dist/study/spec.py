@@ -79,10 +79,17 @@ class Spec(BaseModel):
     Attributes:
         later: keys added after the first runs were stored. While they have their default they are
             left out of what is written, so that those runs keep their address.
+        defaults: of every key; pydantic's own look-up takes longer than a check.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     later: ClassVar[frozenset[str]] = frozenset()
+    defaults: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        super().__pydantic_init_subclass__(**more)
+        cls.defaults = {name: field.default for name, field in cls.model_fields.items()}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some values changed, without what was cached from the old ones."""
@@ -96,7 +103,7 @@ class Spec(BaseModel):
         for key in keys:
             part, _, name = key.rpartition(".")
             spec = getattr(self, part) if part else self
-            if getattr(spec, name) != type(spec).model_fields[name].default:
+            if getattr(spec, name) != spec.defaults[name]:
                 raise ValueError(f"{key}: {why}; leave it out")
 
     @model_validator(mode="before")
@@ -112,6 +119,8 @@ class Spec(BaseModel):
     @model_serializer(mode="wrap")
     def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        fields = type(self).model_fields
-        defaults = {name for name in self.later if getattr(self, name) == fields[name].default}
-        return {name: value for name, value in written.items() if name not in defaults}
+        return {
+            name: value
+            for name, value in written.items()
+            if name not in self.later or getattr(self, name) != self.defaults[name]
+        }

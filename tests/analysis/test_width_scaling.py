@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,37 +19,41 @@ from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
 
-PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
-FOUR = {(32, 8): 14, **PLACES}
+PLACES = {(32, 8): 14, (64, 16): 16, (128, 32): 20, (256, 64): 26}
+FOUR = tuple(PLACES)
 SEEDS = 100
 
+Sizes = tuple[tuple[int, int], ...]
 
-def searched(places: dict, **training: object) -> StudyResults:
+
+@cache
+def searched(sizes: Sizes, **training: tuple) -> StudyResults:
     """Runs of every width within an octave of each D_K*, without their scores."""
-    cells = [{"m": m, "d_model": d_model} for m, d_model in places]
+    cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
     search = {"heads": [1], "seeds": SEEDS}
-    content = {"name": "made-up", "cells": cells, "training": training, "search": search}
+    lists = {key: list(values) for key, values in training.items()}
+    content = {"name": "made-up", "cells": cells, "training": lists, "search": search}
     study = parse_study(content)
     runs, thresholds = [], []
     for cell in study.cells:
-        D_K = places[cell.m, cell.d_model]
+        D_K = PLACES[cell.m, cell.d_model]
         for d_k in range(D_K // 2, 2 * D_K):
             runs += [made_up.run_row(cell, 1, d_k, seed, 0.9) for seed in range(SEEDS)]
         thresholds.append(made_up.threshold_row(cell, 1, D_K))
     return made_up.results_of(study, runs, thresholds)
 
 
-def drawn(
-    results: StudyResults, exponent: float, chance: int, places: dict, scatter: float = 0.0
-) -> tuple:
+def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 0.0) -> tuple:
     """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*.
 
     Each cell's width is off that line by a normal deviate, ``scatter`` in its logarithm.
     """
     draw, runs = np.random.default_rng(chance), results.runs
-    D_K = np.array([places[size] for size in zip(runs["m"], runs["d_model"], strict=True)])
-    off = dict(zip(places, draw.standard_normal(len(places)) * scatter, strict=True))
-    shift = np.exp([off[size] for size in zip(runs["m"], runs["d_model"], strict=True)])
+    sizes = list(zip(runs["m"], runs["d_model"], strict=True))
+    D_K = np.array([PLACES[size] for size in sizes])
+    of_cells = list(dict.fromkeys(sizes))
+    off = dict(zip(of_cells, draw.standard_normal(len(of_cells)) * scatter, strict=True))
+    shift = np.exp([off[size] for size in sizes])
     width = 0.1 * shift * (runs["m"].to_numpy() / 128) ** exponent
     share = expit((np.log2(runs["d_k"].to_numpy() / D_K) + 2 * width) / width)
     runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
@@ -56,9 +61,8 @@ def drawn(
     return transitions_of(results), width_scaling_of(results)
 
 
-def made(exponent: float, chance: int, places: dict = PLACES, scatter: float = 0.0) -> tuple:
-    """One draw with its own runs."""
-    return drawn(searched(places), exponent, chance, places, scatter)
+def made(exponent: float, chance: int, sizes: Sizes = FOUR, scatter: float = 0.0) -> tuple:
+    return drawn(searched(sizes), exponent, chance, scatter)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,7 @@ def test_a_seed_passes_from_the_target_on(model: str, scores: list[float], passi
 
 def test_the_exponent_is_that_of_a_textbook_regression() -> None:
     """Slope and interval by scipy's own regression of the cells' widths, and its t of two cells."""
-    fits, found = made(-0.5, 0, FOUR)
+    fits, found = made(-0.5, 0)
     line = stats.linregress(np.log(fits["m"]), np.log(fits["share_width"]))
     off = 4.302653 * line.stderr  # Student's t(0.975) with 4 - 2 degrees
     assert found.exponent == pytest.approx(line.slope)
@@ -95,8 +99,8 @@ def test_the_exponent_is_that_of_a_textbook_regression() -> None:
 def test_a_size_counts_once_at_its_largest_limit_in_the_usual_protocol(
     key: str, taken: float, other: float
 ) -> None:
-    results = searched(FOUR, **{key: [taken, other]})
-    fits, found = drawn(results, -0.5, 0, FOUR)
+    results = searched(FOUR, **{key: (taken, other)})
+    fits, found = drawn(results, -0.5, 0)
     assert len(fits) == 8
     of_taken = [c.cell_id for c in results.study.cells if getattr(c.training, key) == taken]
     fits = fits[fits["cell_id"].isin(of_taken)]
@@ -112,15 +116,15 @@ def test_its_interval_covers_whatever_the_scatter(scatter: float) -> None:
     """Of 100 draws, the 95 % interval misses the truth in 13 or more with probability 0.0015."""
     missed, results = 0, searched(FOUR)
     for chance in range(100):
-        _, found = drawn(results, -0.3, chance, FOUR, scatter)
+        _, found = drawn(results, -0.3, chance, scatter)
         missed += not found.exponent_low <= -0.3 <= found.exponent_high
     assert missed < 13
 
 
 def test_equal_widths_need_no_power_and_two_sizes_give_none() -> None:
-    _, equal = made(0.0, 1)
+    _, equal = made(0.0, 1, FOUR[1:])
     assert equal.exponent_low < 0 < equal.exponent_high
-    assert made(0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
+    assert made(0.0, 1, FOUR[1:3])[1] is None
 
 
 def test_scatter_about_the_line_widens_the_interval() -> None:
