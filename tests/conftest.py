@@ -6,13 +6,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 
 from rgr_dist.cli import call
+from rgr_dist.store.store import Store
 from tests.small_study import Refused, Rgr, rgr, write_study
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -51,6 +54,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads
 
 
+def in_three_parts(store: Store) -> None:
+    """Merge the parts of a store into three: every look at it reads each of them."""
+    parts = store.parts()
+    tables = list(parts.values())
+    for third in range(3):
+        store.write_part(pa.concat_tables(tables[third::3]))
+    for path in parts:
+        store.remove(path)
+
+
 @pytest.fixture(scope="session")
 def _small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the small study run to its end in ``results/``, once for all processes."""
@@ -69,6 +82,9 @@ def _small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             done = rgr("run", "small.yaml", "--cpus", 2, cwd=draft)
             assert done.returncode == 0, done.stderr
             assert "report:" in done.stdout
+            in_three_parts(Store(draft / "results"))
+            with chdir(draft):
+                assert call(["run", "small.yaml"]) == 0  # a report is of its store's parts
             draft.rename(folder)
     return folder
 
