@@ -75,6 +75,7 @@ def results_of(study: Study, passes: set[tuple[int, int, int]]) -> Any:
     return made_up.results_of(study, runs, rows)
 
 
+@cache
 def is_separable(cell: Cell, seed: int) -> bool:
     """By a linear programme on all m² pairs: some W and tau leave a margin of 1."""
     X, y = sample_embedding(cell, seed), np.where(sample_graph(cell, seed).matrix, 1.0, -1.0)

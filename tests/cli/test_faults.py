@@ -166,7 +166,8 @@ def test_a_killed_worker_loses_nothing_and_changes_nothing(
         pd.testing.assert_frame_equal(table, disturbed[name], check_exact=True)
 
 
-def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
+@pytest.mark.slow  # the fast one is told to end in mid-training
+def test_a_study_that_is_interrupted_as_it_starts_says_how_to_resume(tmp_path: Path) -> None:
     write_study(tmp_path)
     command = [*RGR, "run", "small.yaml"]
     with subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,20 @@ def rows_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from rows_in(one)
 
 
+@cache
 def shipped() -> list[tuple[str, dict[str, Any]]]:
     read = ((path.name, json.loads(path.read_text("utf-8"))) for path in RESULTS)
     return [(name, row) for name, document in read for row in rows_in(document)]
 
 
+@cache
 def trained() -> dict[Cell, int]:
     """D_K* of the cells of ``base-grid``."""
     best = json.loads((ROOT / "docs/results/base-grid.thresholds.json").read_text("utf-8"))
     return {(row["m"], row["d_model"]): row["D_K"] for row in best["printed"]["best"]}
 
 
+@cache
 def known() -> dict[tuple[Cell, int | None], int]:
     """The smallest D_K that any shipped result passes at, by cell and by cell and heads."""
     found: dict[tuple[Cell, int | None], int] = {}

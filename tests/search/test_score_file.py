@@ -37,13 +37,16 @@ about = {{
 kept = ScoreFile(sys.argv[1], about)
 kept.add(3, 0, 0.5)
 print(len(kept.scores))
+{then}
 """
+
+PLAIN = {"factor": 1, "trainable": "train", "warmup": 9, "then": ""}
 
 
 def scores_after(folder: Path, **changes: Any) -> int | str:
     """How many scores the file holds after a script has added one, or what it was refused with."""
     script = folder / "script.py"
-    script.write_text(SCRIPT.format(**{"factor": 1, "trainable": "train", "warmup": 9, **changes}))
+    script.write_text(SCRIPT.format(**{**PLAIN, **changes}))
     done = subprocess.run(
         [sys.executable, str(script), str(folder / "scores.log")],
         env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "random"},
@@ -61,13 +64,22 @@ def test_the_same_trainable_and_objects_go_on_in_another_process(
     assert [scores_after(tmp_path, trainable=trainable) for _ in range(3)] == [1, 2, 3]
 
 
+OTHERS = """
+for other in {others}:
+    about["config"]["schedule"] = Schedule(other)
+    try:
+        raise SystemExit(f"taken for the same: {{ScoreFile(sys.argv[1], about)}}")
+    except ValueError as refused:
+        assert str(refused).endswith("; give another file"), refused
+"""
+
+
 def test_tensors_and_modules_are_named_by_what_they_hold(tmp_path: Path) -> None:
     data = "(torch.arange({}.), torch.nn.Embedding.from_pretrained(torch.ones(2, {})))"
-    data = f"(torch := __import__('torch')) and {data}"
-    assert [scores_after(tmp_path, warmup=data.format(6, 3)) for _ in range(2)] == [1, 2]
-    for other in ((7, 3), (6, 4)):
-        refused = str(scores_after(tmp_path, warmup=data.format(*other)))
-        assert refused.endswith("; give another file")
+    warmup = f"(torch := __import__('torch')) and {data.format(6, 3)}"
+    others = OTHERS.format(others=f"[{data.format(7, 3)}, {data.format(6, 4)}]")
+    assert scores_after(tmp_path, warmup=warmup) == 1
+    assert scores_after(tmp_path, warmup=warmup, then=others) == 2
 
 
 @pytest.mark.parametrize(

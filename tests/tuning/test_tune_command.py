@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.tuning.driver import tune_protocol
 from rgr_dist.tuning.training_protocol import SPACE, TunedProbe, Tuning
-from tests.small_study import RGR, SMALL, Refused, rgr, write_study
+from tests.small_study import RGR, SMALL, Refused, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
 SHORT |= {"validation_contexts": 50, "test_contexts": 100}
@@ -25,14 +27,14 @@ SHORT |= {"validation_contexts": 50, "test_contexts": 100}
 
 def tune(folder: Path, trials: int, *more: object) -> dict[str, Any]:
     options = ("--trials", trials, "--cpus", 1, "--D_K", 2, "--format", "json", *more)
-    done = rgr("tune", "small.yaml", *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    with chdir(folder), redirect_stdout(io.StringIO()) as told:
+        assert call(list(map(str, ["tune", "small.yaml", *options]))) == 0
+    answer: dict[str, Any] = json.loads(told.getvalue())
     return answer
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def tuned(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A folder where five protocols of a short study have been tried, and what was printed."""
     folder = tmp_path_factory.mktemp("tuned")
     write_study(folder, training=SHORT)
