@@ -82,7 +82,7 @@ def test_repairing_keeps_the_one_that_training_confirms(
 def test_the_next_run_trains_it_again(
     forged: dict[str, Any], finished: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:
-    done = rgr_here("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     moved = "1 run with more than one result; moved to damaged/ in results, and trained again"
     assert moved in done.stderr

@@ -32,7 +32,7 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
     torn.write_bytes(torn.read_bytes()[:500])
     assert call(["status", str(finished / "small.yaml"), "--store", str(store)]) == 0
     assert f"{torn.name} in {store} is damaged" in capsys.readouterr().err
-    done = rgr_here("run", finished / "small.yaml", "--store", store, cwd=tmp_path)
+    done = rgr_here("run", finished / "small.yaml", "--store", store, "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "moved to damaged/" in done.stderr
     assert (store / "damaged" / torn.name).exists()
@@ -113,7 +113,7 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
         driver.kill()
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
-    done = rgr_here("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = pd.read_parquet(tmp_path / "results/runs")
     kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))

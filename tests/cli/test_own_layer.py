@@ -61,7 +61,7 @@ def test_a_study_of_a_file_stores_what_its_layer_costs_and_knows_when_it_changed
 ) -> None:
     assert rgr_here("new-model", "mine", cwd=tmp_path).returncode == 0
     write_study(tmp_path, model=TEMPERATE)
-    done = rgr_here("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = pd.concat(map(pd.read_parquet, (tmp_path / "results/runs").glob("*.parquet")))
     assert (rows["parameters"] == 2 * rows["d_model"] * rows["D_K"]).all()

@@ -47,7 +47,7 @@ def mine(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mine")
     write_small(folder, study_called_mine(README))
     with chdir(folder):
-        assert call(["run", "mine.yaml"]) == 0
+        assert call(["run", "mine.yaml", "--cpus", "1"]) == 0
     return folder
 
 

@@ -61,7 +61,7 @@ def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
 
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert (stored["stop_reason"] != "failed").all()
-    done = rgr_here("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     kept = pd.read_parquet(tmp_path / "results/runs").merge(stored, on=["run_id", "finished_at"])
     assert len(kept) == len(stored)  # none was trained again

@@ -82,7 +82,7 @@ def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_p
         graph = {"family": "edges", "file": f"{name}.csv"}
         changes = {"graph": graph, "cells": [{"m": 16, "d_model": 16}], "search": search}
         write_study(tmp_path, f"{name}.yaml", **changes, name=name)
-    done = rgr_here("run", "a.yaml", cwd=tmp_path)
+    done = rgr_here("run", "a.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     m_edges = len(set(edges))
     assert f"m=16,d_model=16,edges={m_edges}: found" in done.stdout

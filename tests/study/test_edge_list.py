@@ -84,24 +84,25 @@ def test_columns_the_other_way_round_are_read_by_their_names(
         assert read_edges(path).tolist() == [[0, 2], [1, 0]]
 
 
-def test_headings_of_numbers_may_have_an_ending(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text("dst_id,src_id\n0,1\n0,2\n")
-    assert read_edges(tmp_path / "n.csv").tolist() == [[1, 0], [2, 0]]
-
-
-def test_a_quoted_name_among_spaces_may_have_any_sign(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text('"a;" "b|"\n"b|" "a;"\n')
-    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 0]]
-
-
-def test_below_a_heading_every_line_is_an_edge(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text("source,target\nfrom,to\ntarget,source\n")
-    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 3], [2, 1]]
-
-
-def test_a_tab_separates_names_that_have_commas(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text("Smith\tDoe, Jane\nDoe, Jane\tSmith\n")
-    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 0]]
+@pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        pytest.param("dst_id,src_id\n0,1\n0,2\n", [[1, 0], [2, 0]], id="headings with an ending"),
+        pytest.param('"a;" "b|"\n"b|" "a;"\n', [[0, 1], [1, 0]], id="any sign in quotes"),
+        pytest.param(
+            "source,target\nfrom,to\ntarget,source\n", [[0, 3], [2, 1]], id="below a heading"
+        ),
+        pytest.param(
+            "Smith\tDoe, Jane\nDoe, Jane\tSmith\n", [[0, 1], [1, 0]], id="commas and tabs"
+        ),
+        pytest.param("sp|P1|A GO:1\nGO:1 sp|P1|A\n", [[0, 1], [1, 0]], id="signs among spaces"),
+    ],
+)
+def test_names_and_headings_are_told_apart(
+    tmp_path: Path, text: str, edges: list[list[int]]
+) -> None:
+    (tmp_path / "n.csv").write_text(text)
+    assert read_edges(tmp_path / "n.csv").tolist() == edges
 
 
 @pytest.mark.parametrize("blank", ["", " ", "  ", "\t", " \t"])
@@ -136,11 +137,6 @@ def test_what_other_readers_would_read_otherwise_is_refused(
     (tmp_path / "e.csv").write_bytes(content)
     with pytest.raises(StudyError, match=said):
         read_edges(tmp_path / "e.csv")
-
-
-def test_signs_within_names_are_kept_among_spaces(tmp_path: Path) -> None:
-    (tmp_path / "n.txt").write_text("sp|P1|A GO:1\nGO:1 sp|P1|A\n")
-    assert read_edges(tmp_path / "n.txt").tolist() == [[0, 1], [1, 0]]
 
 
 def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
