@@ -77,7 +77,8 @@ for other in {others}:
 def test_tensors_and_modules_are_named_by_what_they_hold(tmp_path: Path) -> None:
     data = "(torch.arange({}.), torch.nn.Embedding.from_pretrained(torch.ones(2, {})))"
     warmup = f"(torch := __import__('torch')) and {data.format(6, 3)}"
-    others = OTHERS.format(others=f"[{data.format(7, 3)}, {data.format(6, 4)}]")
+    reversed_ = data.format(6, 3).replace("arange(6.)", "arange(6.).flip(0)")
+    others = OTHERS.format(others=f"[{data.format(7, 3)}, {data.format(6, 4)}, {reversed_}]")
     assert scores_after(tmp_path, warmup=warmup) == 1
     assert scores_after(tmp_path, warmup=warmup, then=others) == 2
 
