@@ -49,7 +49,7 @@ def families(draw: st.DrawFn) -> list[SimulatedCell]:
     return cells
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(families(), st.integers(1, 5), st.integers(0, 99))
 def test_every_budget_has_the_thresholds_of_trying_each_value(
     cells: list[SimulatedCell], slots: int, order: int
@@ -73,7 +73,7 @@ class Sharing(Workers):
         super()._finish(probe)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(families(), st.integers(1, 3), st.integers(0, 99))
 def test_what_longer_runs_tell_saves_probes_and_changes_nothing(
     cells: list[SimulatedCell], slots: int, order: int

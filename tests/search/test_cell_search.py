@@ -54,7 +54,7 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
             assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(rising_cells(intervals=True, keep_within=None))
 def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> None:
     state, _ = search(cell)
@@ -65,7 +65,7 @@ def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> 
             assert result.cost_low <= arm * result.value <= (result.cost_high or arm * result.value)
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(st.data(), rising_cells(keep_within=None))
 def test_intervals_of_the_best_arm_and_the_kept_ones_alone(
     data: st.DataObject, cell: SimulatedCell
@@ -81,7 +81,7 @@ def test_intervals_of_the_best_arm_and_the_kept_ones_alone(
             assert (result.cost_low, result.cost_high) == (interval or (None, None))
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
 def test_the_probes_that_a_search_asked_for_and_their_seeds(cell: SimulatedCell) -> None:
     state, evidence = search(cell)
@@ -110,7 +110,7 @@ def test_a_mean_that_hangs_about_the_target_does_not_cost_a_probe_at_every_value
     assert above[:8] == [result.value + step for step in (0, 1, 2, 3, 4, 5, 6, 8)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(noisy_cells(intervals=True, keep_within=None))
 def test_each_end_of_an_interval_has_a_certificate_however_rough_the_means(
     cell: SimulatedCell,
@@ -139,7 +139,7 @@ def test_a_margin_counts_exactly_at_its_edge() -> None:
     assert state.result(11).cost_low == 33
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(sharp_cells(), st.data())
 def test_more_evidence_than_the_search_asks_for_changes_no_row(
     cell: SimulatedCell, data: st.DataObject
@@ -219,7 +219,7 @@ def test_any_increasing_integers_are_searched_like_trying_each(
     assert {key.value for key in evidence} <= set(axis)
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(rising_cells(keep_within=None))
 def test_an_error_to_be_small_is_the_mirror_of_a_score_to_be_large(cell: SimulatedCell) -> None:
     """An error of 1 - s against 1 - target has the same thresholds."""

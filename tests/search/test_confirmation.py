@@ -80,7 +80,7 @@ def lucky_cells(draw: st.DrawFn) -> ConfirmedCell:
     return ConfirmedCell(plan, test, score)
 
 
-@settings(max_examples=50)
+@settings(max_examples=150)
 @given(lucky_cells())
 def test_the_winner_passes_on_the_first_and_on_the_fresh_seeds(cell: ConfirmedCell) -> None:
     state, _ = search(cell)
@@ -96,7 +96,7 @@ def test_the_winner_passes_on_the_first_and_on_the_fresh_seeds(cell: ConfirmedCe
             assert (arm, result.first_value) in cell.refuted
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(lucky_cells(), st.integers(1, 6), st.integers(0, 99))
 def test_however_many_run_at_once(cell: ConfirmedCell, slots: int, order: int) -> None:
     portfolio = Portfolio([cell.plan], cell.test, slots)

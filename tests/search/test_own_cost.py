@@ -60,7 +60,7 @@ def expected(cell: SimulatedCell) -> dict[int, tuple[str, int | None]]:
     return rows
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(settings_with_costs(), st.integers(1, 5), st.integers(0, 2**32))
 def test_the_threshold_of_every_setting_and_the_best_by_cost(
     cell: SimulatedCell, slots: int, seed: int
@@ -124,7 +124,7 @@ def run(cell: SimulatedCell, slots: int = 1, seed: int = 0) -> Portfolio:
     return Workers(portfolio, [cell], random.Random(seed)).run().portfolio
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(partly_unrunnable(holes=False), st.integers(1, 4), st.integers(0, 2**32))
 def test_values_too_small_or_too_large_to_be_run_hide_no_threshold(
     drawn: tuple[SimulatedCell, set[tuple[int, int]]], slots: int, seed: int
@@ -148,7 +148,7 @@ def test_values_too_small_or_too_large_to_be_run_hide_no_threshold(
     assert (state.best.cost if state.best else None) == min(least, default=None)
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(partly_unrunnable(holes=True))
 def test_with_holes_what_is_found_still_passes_above_a_fail(
     drawn: tuple[SimulatedCell, set[tuple[int, int]]],

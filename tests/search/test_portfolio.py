@@ -44,7 +44,7 @@ def faulty_cells(draw: st.DrawFn) -> SimulatedCell:
     return SimulatedCell(replace(cell.plan, **wanted), test, score)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(faulty_cells(), st.integers(2, 7), st.integers(0, 2**32), st.sampled_from([0, 8, 64]))
 def test_slots_order_and_speculation_change_no_row(
     cell: SimulatedCell, slots: int, seed: int, look_ahead: int
