@@ -337,7 +337,7 @@ def _intervals(state: CellState, arm: int) -> Steps:
     For a pruned arm, only the first is sought: it shows whether the fail that prunes it is certain.
     """
     axis, bracket, word = state.plan.axes[arm], state.brackets[arm], state.plan.words.value
-    if arm in state.optimistic or arm in state.failed_arms:
+    if arm in state.optimistic or arm in state.failed_arms or arm in state.contradicted:
         return
     found = bracket.is_closed and state.result(arm).status == "found"
     cap = state.cap(arm)
@@ -406,7 +406,7 @@ def _retest(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
             both = (ProbeKey(arm, low), ProbeKey(arm, high))
             keys = [key for key in both if key not in state.retested | state.unrunnable]
             if not keys or not state.test.extra:
-                state.give_up(arm)
+                state.give_up(arm, contradiction)
                 break
             reason = f"retest: passes at {low}, fails above it at {high}"
             yield tuple(Need(key, reason, "extra seeds") for key in keys)

@@ -45,7 +45,7 @@ class CellState:
         failed: seeds of each probe that could not be run.
         failed_arms: arms that such a seed leaves open, with the value and seed of each.
         unrunnable: probes of this search that count as failing because of such a seed.
-        contradicted: arms whose contradiction more seeds did not settle.
+        contradicted: the contradiction of each arm in which more seeds did not settle it.
         optimistic, conservative: the ends of App. A.2's interval of each arm, as values.
         guides: the finished searches that this one follows, by the names of their plans.
         bound: the lowest cost of a known threshold; it limits how far other arms are searched.
@@ -70,7 +70,7 @@ class CellState:
     fresh_tests: dict[ProbeKey, SeedTest] = field(default_factory=dict)
     failed_arms: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     unrunnable: set[ProbeKey] = field(default_factory=set)
-    contradicted: set[int] = field(default_factory=set)
+    contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
     bound: float | None = None
@@ -81,9 +81,9 @@ class CellState:
         if bracket.is_closed or self.bound is not None:
             self.bound = min(self._passing(closed=True), default=None)
 
-    def give_up(self, arm: int) -> None:
+    def give_up(self, arm: int, contradiction: tuple[int, int]) -> None:
         """Mark an arm as contradicted, so that it no longer bounds the others."""
-        self.contradicted.add(arm)
+        self.contradicted[arm] = contradiction
         self.bound = min(self._passing(closed=True), default=None)
 
     @property
@@ -344,8 +344,11 @@ class CellState:
     def contradiction(self, arm: int) -> tuple[int, int] | None:
         """The lowest pass and the highest fail of this search, if the pass lies below the fail.
 
-        A pass that fresh seeds confirmed stands, whatever fails above it: means may dip.
+        A pass that fresh seeds confirmed stands, whatever fails above it: means may dip. Once given
+        up, the contradiction is the one that extra seeds did not settle, whatever runs later.
         """
+        if self.test.extra and arm in self.contradicted:
+            return self.contradicted[arm]
         passes, fails = self.verdicts(arm)
         passes = [value for value in passes if ProbeKey(arm, value) not in self.confirmed]
         if not passes or not fails or min(passes) > max(fails):

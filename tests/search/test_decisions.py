@@ -401,7 +401,7 @@ def test_contradictions_of_two_arms_are_both_given_up() -> None:
     plan = CellPlan("cell", axes, 4.0, keep_within=None, every_value=True)
     test = SeedTest(0.99, 2)
     state, _ = search(SimulatedCell(plan, test, lambda arm, value, seed: float(value == 2)))
-    assert state.contradicted == {1, 3}
+    assert state.contradicted == {1: (2, 4), 3: (2, 4)}
 
 
 def test_only_closed_brackets_bound_the_others() -> None:
