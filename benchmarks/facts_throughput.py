@@ -24,8 +24,9 @@ from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Function
+from rgr_dist.study.run import Run
 from throughput import (
     BLOCK,
     Contestant,

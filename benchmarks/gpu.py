@@ -24,7 +24,8 @@ from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from throughput import LAYER, Program, Shape, flops_per_step, ratio
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rgr_dist.study.cell import Run
+    from rgr_dist.study.run import Run
 
 FULL_CHECKS = 3
 """Checks that are scored to the end, after those that may end early."""
@@ -39,7 +39,8 @@ def peak_mib() -> float:
 
 def make_runs(lanes: int, m: int, d_model: int, h: int, D_K: int, **training: int) -> list[Run]:
     """Runs with the paper's protocol except for what is given, one for each seed."""
-    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.run import Run
     from rgr_dist.study.training import Training
 
     cell = Cell(m=m, d_model=d_model, training=Training(**training))

@@ -29,7 +29,8 @@ from rgr_dist.engines.fused.losses import label_pairs, loss_backward
 from rgr_dist.engines.fused.simd_memory import zeros
 from rgr_dist.engines.fused.step import project_context, update_W
 from rgr_dist.engines.schedule import adamw_factors
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 SHAPES = [(64, 16, 4, 20), (256, 32, 8, 64), (1024, 128, 8, 96)]
 MODELS = ("max", "softmax", "value")

@@ -34,8 +34,9 @@ from cores import Cores, pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.problem.matching_task import D_FF
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
+from rgr_dist.study.run import Run
 
 Shape = tuple[int, int, int, int, int]
 """m, d_model, h, D_K and the context's length."""

@@ -26,7 +26,8 @@ print(draw_contexts(Stream(1, 2), 0, 3, cycle, 5, 0.5).tolist())
 """
 WEIGHTS = """
 from rgr_dist.engines.fused.engine import FusedEngine
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 run = Run(cell=Cell(m=32, d_model=8), h=2, d_k=2, seed=0)
 print(FusedEngine().weights_after([run], 20)[0]["W_Q"].tobytes().hex())
 """

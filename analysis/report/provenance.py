@@ -13,7 +13,8 @@ from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.wording import MISSING, plural, span
 from rgr_dist.paper import SEEDS, TABLE_2_MAX_STEPS
-from rgr_dist.study.cell import PROTOCOL, Cell
+from rgr_dist.study.address import PROTOCOL
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Gaussian
 from rgr_dist.study.search import Search

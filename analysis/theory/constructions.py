@@ -10,7 +10,7 @@ import pandas as pd
 
 from rgr_dist.analysis.thresholds.known_weights import Origin
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import canonical_json
+from rgr_dist.study.address import canonical_json
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
 

@@ -28,7 +28,8 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.row import cell_columns
-from rgr_dist.study.cell import PROBLEM, Cell, canonical_json
+from rgr_dist.study.address import canonical_json
+from rgr_dist.study.cell import PROBLEM, Cell
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from peers.compiled_edges import adamw
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 NAMES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "b_1", "W_2", "b_2")
 

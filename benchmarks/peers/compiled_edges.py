@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 State = tuple[Tensor, ...]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from peers.jax_edges import Blocks, adamw
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class JaxBlocks(Blocks):

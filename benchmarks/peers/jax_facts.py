@@ -14,7 +14,7 @@ import numpy as np
 
 from peers.jax_edges import Blocks, adamw
 from rgr_dist.problem.facts_task import FactsTask, initial_facts
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class JaxFacts(Blocks):

@@ -15,8 +15,9 @@ from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
-    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.cell import Cell
     from rgr_dist.study.construction import Construction
+    from rgr_dist.study.run import Run
     from rgr_dist.theory.draws import Constructor
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rgr_dist.analysis.load import StudyResults
-    from rgr_dist.study.cell import Run
+    from rgr_dist.study.run import Run
 
 MOST_VECTORS = 10_000
 """Most vectors that are measured: memory grows with their square, time with their cube."""
@@ -295,7 +295,7 @@ def all_pairs(
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:
     """The runs at each cell's threshold, and how many steps each of them trained."""
     from rgr_dist.analysis.runs import scored
-    from rgr_dist.study.cell import Run
+    from rgr_dist.study.run import Run
 
     cells = {cell.cell_id: cell for cell in results.study.cells}
     counted = scored(results.runs, results.study).query("stop_reason != 'diverged'")

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 StopReason = Literal["converged", "max_steps", "given_up", "diverged"]
 

@@ -20,7 +20,8 @@ from rgr_dist.faults import UserError
 from rgr_dist.models.edges import labels
 from rgr_dist.models.own_layer import AttentionLayer, loss_of, make_layer, run_anew
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 
 WIDTHS = 1, 3

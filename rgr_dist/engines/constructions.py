@@ -16,7 +16,7 @@ from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.models.edges import score_contexts
 from rgr_dist.models.heads import SCORES
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.construct import build, problem_of
 from rgr_dist.theory.layer import Built

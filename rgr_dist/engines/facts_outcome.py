@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from rgr_dist.engines.api import FactsOutcome, Outcome, StopReason, Weights
 from rgr_dist.problem.facts_task import FactsTask
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 from rgr_dist.theory.fact_logits import all_logits
 from rgr_dist.theory.ranks import logits_rank, places_of_largest, triples_rank
 

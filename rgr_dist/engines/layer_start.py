@@ -9,7 +9,7 @@ from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import AttentionLayer
 from rgr_dist.problem.edge_task import initial_parameters
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 def start_of(layer: AttentionLayer, run: Run) -> dict[str, npt.NDArray[np.float64]]:

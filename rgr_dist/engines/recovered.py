@@ -12,7 +12,7 @@ import torch
 from rgr_dist.engines.api import Engine
 from rgr_dist.models.edges import score_contexts
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
 

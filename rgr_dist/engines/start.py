@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.problem.edge_task import initial_projections
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 Float64Array = npt.NDArray[np.float64]
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 
 Row = dict[str, Any]

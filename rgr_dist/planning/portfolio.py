@@ -27,8 +27,9 @@ from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey, Transition
 from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 

@@ -12,7 +12,8 @@ from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import Int32Array, Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 
 @dataclass(frozen=True)

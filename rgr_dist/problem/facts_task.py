@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from rgr_dist.problem.databases import Int32Array, sample_triples
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Database
+from rgr_dist.study.run import Run
 
 Arrays = dict[str, npt.NDArray[np.float64]]
 

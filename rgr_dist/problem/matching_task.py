@@ -22,7 +22,8 @@ from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 Examples = npt.NDArray[np.int32]
 """One example per row: the query, the 2l items of the slots, the answer."""

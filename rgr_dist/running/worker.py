@@ -18,7 +18,8 @@ from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 WORKER = "worker"
 """Key of a trial's first result: the handle of the actor that trains it."""

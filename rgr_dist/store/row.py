@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.store.schema import RESULTS, RUNS
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 LOST = "the worker died on every attempt: killed, or it could not start"
 OUT_OF_MEMORY = (

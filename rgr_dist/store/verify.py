@@ -25,7 +25,8 @@ from rgr_dist.store.results import COMPARED, agree, once_each
 from rgr_dist.store.row import cell_columns
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import STUDY_TABLES, Store
-from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
+from rgr_dist.study.address import PROTOCOL, canonical_json
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.document import load_yaml
 
 Row = dict[str, Any]

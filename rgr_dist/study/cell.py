@@ -1,28 +1,20 @@
-"""What is measured: a cell, a run of it, and the address of each.
-
-Both are frozen specs whose defaults are the paper's values (Sec. 6 and App. A.1). The identity of
-a ``Run`` is derived from its canonical JSON.
-"""
+"""What is measured: a cell, whose defaults are the paper's values (Sec. 6 and App. A.1)."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, model_validator
 
-from rgr_dist.study.construction import Construction, shortest
+from rgr_dist.study.address import PROTOCOL, canonical_json, digest_of_text
+from rgr_dist.study.construction import Construction, canonical
 from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.layer import HOW, Layer
 from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Spec, at_most
 from rgr_dist.study.training import Context, Training
-
-PROTOCOL = 1
-"""Version of the training protocol. Raise it when the same study would give other numbers."""
 
 PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
 """Keys of a cell that its task depends on: none of the training."""
@@ -98,7 +90,7 @@ class Cell(Spec):
             )
         at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
 
-    def shortest(self) -> Cell:
+    def canonical(self) -> Cell:
         """The same science, at one address: keys are left out where that means the same.
 
         Stored cells are read as they are, so that each keeps the address that it was stored at.
@@ -111,7 +103,7 @@ class Cell(Spec):
         keys = {"weight_decay": decay, "batch_size": size}
         changed: dict[str, Any] = {"training": self.training.model_copy(update=keys)}
         if self.record.algorithm is not None:
-            changed["construction"] = shortest(self.record.algorithm, self.construction)
+            changed["construction"] = canonical(self.record.algorithm, self.construction)
         return self.model_copy(update=changed)
 
     def with_limit(self, max_steps: int) -> Cell:
@@ -173,68 +165,4 @@ class Cell(Spec):
     @cached_property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
-        return _digest(f'{{"cell":{self.config_json},"protocol":{PROTOCOL}}}', 16)
-
-
-class Run(Spec):
-    """One training run: a cell at h heads of width d_k, from one seed.
-
-    Attributes:
-        d_vo: value width of a head, for model facts only.
-    """
-
-    later: ClassVar[frozenset[str]] = frozenset({"d_vo"})
-
-    cell: Cell
-    h: Count
-    d_k: Count
-    seed: Annotated[StrictInt, Field(ge=0)]
-    d_vo: Count | None = None
-
-    @model_validator(mode="after")
-    def _suits_the_model(self) -> Self:
-        if (self.d_vo is None) != (self.cell.record.axis == "d_k"):
-            raise ValueError(f"d_vo: {self.d_vo} is not valid for model {self.cell.model}")
-        if self.cell.record.splits_values and self.cell.d_model % self.h:
-            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
-        return self
-
-    def with_limit(self, max_steps: int) -> Run:
-        """The run with another step limit."""
-        return self.model_copy(update={"cell": self.cell.with_limit(max_steps)})
-
-    @property
-    def D_K(self) -> int:
-        """Total key width h * d_k."""
-        return self.h * self.d_k
-
-    @property
-    def D_V(self) -> int | None:
-        """Total value width h * d_vo; None except for model facts."""
-        return None if self.d_vo is None else self.h * self.d_vo
-
-    @property
-    def config_json(self) -> str:
-        """Canonical JSON of everything that the run's numbers depend on."""
-        others = self.model_dump(mode="json", exclude={"cell"})
-        keys = canonical_json({"protocol": PROTOCOL, **others}).removeprefix("{")
-        return f'{{"cell":{self.cell.config_json},{keys}'  # the key that sorts first
-
-    @property
-    def run_id(self) -> str:
-        """Address of the run: hash of ``config_json``."""
-        return _digest(self.config_json, 32)
-
-
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def digest(value: Any, length: int) -> str:
-    """First ``length`` hex digits of the SHA-256 of the canonical JSON of ``value``."""
-    return _digest(canonical_json(value), length)
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+        return digest_of_text(f'{{"cell":{self.config_json},"protocol":{PROTOCOL}}}', 16)

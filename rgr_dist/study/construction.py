@@ -110,7 +110,7 @@ def p_of(algorithm: str, options: Construction) -> float:
     return PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
 
 
-def shortest(algorithm: str, options: Construction) -> Construction:
+def canonical(algorithm: str, options: Construction) -> Construction:
     """The same parameters; signatures and p are left out if that means the same."""
     printed = Construction()
     means = {"signatures": kind_of(algorithm, printed), "p": p_of(algorithm, printed)}

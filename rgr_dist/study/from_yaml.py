@@ -263,7 +263,7 @@ class _Expansion:
                     "training": keys,
                 },
                 places,
-            ).shortest()
+            ).canonical()
             for problem, d_model, graph, keys in itertools.product(*lists)
         ]
 

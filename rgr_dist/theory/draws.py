@@ -18,10 +18,11 @@ from scipy import stats
 
 from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.graphs import sample_graph
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.models import construction_name
+from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import Recovery, score_all_pairs
 from rgr_dist.theory.construct import (
     Baseline,
@@ -90,7 +91,7 @@ class Constructor:
         assert self.algorithm != "trivial"
         assert self.algorithm != "limit"
         made = {"model": construction_name(self.algorithm), "construction": self.options}
-        cell = self.cell.model_copy(update=made).shortest()
+        cell = self.cell.model_copy(update=made).canonical()
         return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(draws)]
 
     def score(self, seed: int, h: int, d_k: int) -> Recovery | InContexts:

@@ -20,8 +20,10 @@ from rgr_dist.planning.portfolio import check_heads
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import Cell, Run, digest
+from rgr_dist.study.address import digest
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.training import Training
 

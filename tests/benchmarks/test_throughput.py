@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Function
+from rgr_dist.study.run import Run
 
 pytestmark = pytest.mark.slow  # compiles: half a minute
 

@@ -10,8 +10,8 @@ import torch
 
 from rgr_dist.engines.api import Engine
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ import torch
 from rgr_dist.engines.api import Weights
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.reference.edges import EdgeTrainer
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 def reference_with(run: Run, weights: Weights) -> EdgeTrainer:

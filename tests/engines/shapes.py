@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.engines.api import Weights
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 BENCHMARK_SHAPES: list[tuple[int, ...]] = [
     # m, d_model, h, d_k and, if not 16, l

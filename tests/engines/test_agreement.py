@@ -19,8 +19,9 @@ from rgr_dist.models.edges import labels, weighted_logistic_loss
 from rgr_dist.models.heads import SCORES
 from rgr_dist.models.value_retrieval import retrieval_loss
 from rgr_dist.study import assets
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.run import Run
 from tests.engines.lane_state import unpadded
 from tests.engines.shapes import assert_close
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.early_stopping import Checks
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from tests.engines.shapes import make_run
 from tests.engines.test_facts import NARROW as NARROW_FACTS
 from tests.engines.test_facts import QUICK as QUICK_FACTS

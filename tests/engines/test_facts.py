@@ -14,8 +14,9 @@ from rgr_dist.engines.facts_outcome import TAUS
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Database
+from rgr_dist.study.run import Run
 from rgr_dist.theory.fact_logits import all_logits
 from rgr_dist.theory.ranks import layer_rank_bound
 

@@ -18,7 +18,8 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from tests.engines.reference_of import lane_and_reference, reference_with
 from tests.engines.shapes import assert_close
 from tests.engines.test_agreement import SHAPES, runs_of

@@ -15,8 +15,8 @@ from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.lanes.own_program import has_compiler
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.own_layer import make_layer, paid
-from rgr_dist.study.cell import Run
 from rgr_dist.study.layer_file import zoo
+from rgr_dist.study.run import Run
 from tests.engines.own_layers import (
     CPU,
     LAYER,

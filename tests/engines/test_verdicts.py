@@ -9,7 +9,8 @@ import pytest
 
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 PROBES = [
     # model, m, d_model, h and the widths d_k around the threshold at a target

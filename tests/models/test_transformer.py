@@ -10,7 +10,8 @@ import torch
 
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 SPLITS = [(1, 1), (1, 5), (2, 3), (3, 2), (6, 1)]
 

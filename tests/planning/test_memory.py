@@ -12,9 +12,10 @@ import pytest
 from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.planning.memory import check_memory, run_memory
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.run import Run
 from tests.small_study import write_study
 
 BRIEF = {"max_steps": 2, "check_every": 1}
@@ -22,7 +23,8 @@ MEASURE = """
 import sys
 from pathlib import Path
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 def kilobytes(key):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))

@@ -12,7 +12,8 @@ from scipy import stats
 from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 FEW = {"validation_contexts": 40, "test_contexts": 50}
 

@@ -10,7 +10,8 @@ import pytest
 
 from rgr_dist.problem.databases import sample_triples
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 DATABASE = {"family": "function", "keys": 5, "queries": 3, "values": 7}
 

@@ -16,7 +16,8 @@ from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.matching_task import MatchingTask, draw_examples, initial_block
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from tests.problem.plain_sampler import philox4x32_10
 
 STREAM = Stream.of("problem", "matching train", 0)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.store.schema import OF_FACTS, OF_LAYERS, RUNS
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 
 CELL = Cell(m=64, d_model=16)
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

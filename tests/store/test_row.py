@@ -14,8 +14,9 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.store import row as store_row
 from rgr_dist.store.row import FAILED, LOST, git_revision, lost_rows, run_row
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.run import Run
 from tests.store.made_up_runs import run_row as made_up
 
 ENDED = {

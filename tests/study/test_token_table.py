@@ -19,9 +19,9 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.matching_task import MatchingTask
 from rgr_dist.study import assets
-from rgr_dist.study.cell import Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 
 VOCABULARY, WIDTH = 40, 8

@@ -16,7 +16,7 @@ from rgr_dist.engines.start import initial_weights
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.contexts import edges_within, rate_word
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 AT_ONCE = 4096
 """The most steps of one launch."""

@@ -14,8 +14,9 @@ from rgr_dist.engines.fused.block.lane import BlockLane
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Permutation, Regular
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 
 

@@ -11,8 +11,8 @@ from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, Sizes, Worksp
 from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.engines.start import initial_weights
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
 from rgr_dist.study.models import Model
+from rgr_dist.study.run import Run
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""

@@ -22,7 +22,7 @@ from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class LanesEngine(Engine):

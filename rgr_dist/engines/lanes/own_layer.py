@@ -38,7 +38,7 @@ from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import AttentionLayer, Parameters, make_layer
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 UNSPLIT = 2 * REGISTER
 """Numbers that a vectorised body takes at a time, two registers: a multiple leaves no tail."""

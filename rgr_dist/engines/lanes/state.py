@@ -28,7 +28,7 @@ from rgr_dist.engines.lanes.gradients import HEADS, LOSSES
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.engines.start import initial_weights
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 WIDTHS = 8
 """d_k is padded to a multiple of this."""

@@ -30,7 +30,7 @@ from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 AT_ONCE = 256
 """Examples of each lane scored at once; a constant, so that no score depends on other lanes."""

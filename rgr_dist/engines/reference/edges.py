@@ -18,7 +18,7 @@ from rgr_dist.models.edges import labels, score_contexts, weighted_logistic_loss
 from rgr_dist.models.heads import SCORES
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class EdgeTrainer(Trainer):

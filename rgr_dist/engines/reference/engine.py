@@ -21,7 +21,7 @@ from rgr_dist.engines.reference.facts import FactsTrainer
 from rgr_dist.engines.reference.matching import BlockTrainer
 from rgr_dist.engines.reference.own_layer import OwnTrainer
 from rgr_dist.engines.reference.trainer import Trainer
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 TRAINERS: Mapping[str, type[EdgeTrainer | FactsTrainer | BlockTrainer | OwnTrainer]] = {
     "edges": EdgeTrainer,

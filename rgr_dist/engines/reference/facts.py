@@ -15,7 +15,7 @@ from rgr_dist.engines.facts_outcome import facts_outcome
 from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class FactsTrainer(Trainer):

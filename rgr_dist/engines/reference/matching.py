@@ -14,7 +14,7 @@ from rgr_dist.engines.api import Outcome, StopReason
 from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 AT_ONCE = 250
 """Examples scored at once; this bounds memory and does not affect the result."""

@@ -14,7 +14,7 @@ from rgr_dist.models.edges import count_edges, labels
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.own_layer import loss_of, make_layer, paid
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 
 
 class OwnTrainer(Trainer):

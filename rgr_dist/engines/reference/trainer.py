@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
 from rgr_dist.engines.api import Outcome, StopReason, Weights
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 
 

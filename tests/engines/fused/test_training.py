@@ -19,7 +19,7 @@ from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.edges import EdgeTrainer
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.study.cell import Run
+from rgr_dist.study.run import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 models = pytest.mark.parametrize("model", ["max", "softmax", "value"])
@@ -211,7 +211,8 @@ import gc
 from numba.core.dispatcher import Dispatcher
 from rgr_dist.engines.fused import engine as fused
 from rgr_dist.study.families import Permutation, Regular
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 
 def compiled():

@@ -14,7 +14,8 @@ from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.lanes.transformer import BATCHES, TransformerLanes
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from tests.engines.lanes.test_transformer import QUICK, SHAPES, WIDE, same
 from tests.engines.lanes.test_transformer import runs_of as block_runs
 from tests.engines.recorded_graphs import Recorded

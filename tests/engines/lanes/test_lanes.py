@@ -14,7 +14,8 @@ from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 from tests.engines.lane_state import numbers
 from tests.engines.test_agreement import runs_of

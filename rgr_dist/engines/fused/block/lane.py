@@ -11,7 +11,8 @@ from rgr_dist.engines.fused.simd import WIDTH
 from rgr_dist.engines.fused.simd_memory import zeros
 from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.problem.matching_task import D_FF, Examples, MatchingTask, initial_block
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 
 BATCHES = 32

@@ -12,8 +12,9 @@ from rgr_dist.engines.fused.simd import WIDTH
 from rgr_dist.engines.fused.simd_memory import zeros
 from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Function
+from rgr_dist.study.run import Run
 from rgr_dist.study.training import Training
 
 BLOCK = 256

@@ -1,0 +1,61 @@
+"""A training run of a cell; its address is derived from its canonical JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from rgr_dist.study.address import PROTOCOL, canonical_json, digest_of_text
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.spec import Count, Spec
+
+
+class Run(Spec):
+    """One training run: a cell at h heads of width d_k, from one seed.
+
+    Attributes:
+        d_vo: value width of a head, for model facts only.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"d_vo"})
+
+    cell: Cell
+    h: Count
+    d_k: Count
+    seed: Annotated[StrictInt, Field(ge=0)]
+    d_vo: Count | None = None
+
+    @model_validator(mode="after")
+    def _suits_the_model(self) -> Self:
+        if (self.d_vo is None) != (self.cell.record.axis == "d_k"):
+            raise ValueError(f"d_vo: {self.d_vo} is not valid for model {self.cell.model}")
+        if self.cell.record.splits_values and self.cell.d_model % self.h:
+            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
+        return self
+
+    def with_limit(self, max_steps: int) -> Run:
+        """The run with another step limit."""
+        return self.model_copy(update={"cell": self.cell.with_limit(max_steps)})
+
+    @property
+    def D_K(self) -> int:
+        """Total key width h * d_k."""
+        return self.h * self.d_k
+
+    @property
+    def D_V(self) -> int | None:
+        """Total value width h * d_vo; None except for model facts."""
+        return None if self.d_vo is None else self.h * self.d_vo
+
+    @property
+    def config_json(self) -> str:
+        """Canonical JSON of everything that the run's numbers depend on."""
+        others = self.model_dump(mode="json", exclude={"cell"})
+        keys = canonical_json({"protocol": PROTOCOL, **others}).removeprefix("{")
+        return f'{{"cell":{self.cell.config_json},{keys}'  # the key that sorts first
+
+    @property
+    def run_id(self) -> str:
+        """Address of the run: hash of ``config_json``."""
+        return digest_of_text(self.config_json, 32)
