@@ -178,7 +178,8 @@ class ThresholdSearch(ProbeSearcher):
     def _look(self, trial_id: str, result: dict[str, Any]) -> None:
         metric = self.search.question.metric
         self._reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
-        if metric in result:
+        if metric in result:  # also one that Tune reports itself, such as training_iteration
+            self._reported.add(metric)
             self._last[trial_id] = result[metric]
 
     def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:

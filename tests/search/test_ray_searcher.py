@@ -91,6 +91,14 @@ def test_metric_and_mode_may_be_the_tuners() -> None:
     assert (found.metric, found.mode, found.value) == ("f1", "min", 9)
 
 
+def test_a_metric_may_be_one_that_tune_reports_itself() -> None:
+    searcher = search(metric="training_iteration", mode="min", target=5)
+    while (config := searcher.suggest("t")) != Searcher.FINISHED:
+        taken = 16 - config["width"]
+        searcher.on_trial_complete("t", {"training_iteration": taken, "done": True})
+    assert searcher.threshold().value == 11
+
+
 @pytest.mark.parametrize(
     ("metric", "mode", "config", "samples", "said"),
     [
