@@ -44,7 +44,8 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
         StoreError: the store cannot be opened.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides or ()
-    if not isinstance(overrides, Iterable) or not all(isinstance(one, str) for one in overrides):
+    overrides = [*overrides] if isinstance(overrides, Iterable) else [overrides]
+    if not all(isinstance(one, str) for one in overrides):
         raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
     opened = Study.of(load_study(str(source), overrides), Store(out))
     opened._read = str(source), bool(overrides)

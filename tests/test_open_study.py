@@ -277,12 +277,16 @@ def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
             assert read() is not None
 
 
+def test_overrides_may_come_one_by_one() -> None:
+    assert rgr.load("quickstart", iter(["search.seeds=3"])).study.search.seeds == 3
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"out": None}, "--store: None is no path"),
         ({"out": 5}, "--store: 5 is no path"),
-        ({"overrides": 5}, "overrides: give texts such as 'search.seeds=3', not 5"),
+        ({"overrides": 5}, "overrides: give texts such as 'search.seeds=3', not [5]"),
         ({"overrides": [5]}, "overrides: give texts such as"),
     ],
 )

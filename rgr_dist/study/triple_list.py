@@ -19,6 +19,8 @@ from rgr_dist.study.edge_list import NUMBER
 from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_parquet, text_of
 
 NAMES = ("key", "query", "value")
+DIGITS = 18
+"""Characters of a number, at most: longer ones are compared as text."""
 TEXTS = (pa.string(), pa.large_string())
 COLUMNS = (
     "a database has three columns of integers or text, named key, query and value in the first "
@@ -121,7 +123,7 @@ def _numbered(name: str, column: pa.ChunkedArray) -> tuple[list[Any], npt.NDArra
             raise ValueError(f"a {name} is missing")
         if all(re.fullmatch("-?[0-9]{1,18}", entry) for entry in entries):
             entries = [int(entry) for entry in entries]
-        elif all(re.fullmatch(NUMBER, entry) for entry in entries):
+        elif all(re.fullmatch(NUMBER, entry) and len(entry) <= DIGITS for entry in entries):
             written: dict[Decimal, str] = {}
             for entry in entries:
                 if (other := written.setdefault(Decimal(entry), entry)) != entry:

@@ -164,7 +164,7 @@ class ThresholdSearch(ProbeSearcher):
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Remember the metric, and what else is reported."""
         self._inherited.discard(trial_id)
-        self._seen[trial_id] = result.get("training_iteration", 0)
+        self._seen[trial_id] = _iterations(result)
         self._look(trial_id, result)
 
     def on_trial_complete(
@@ -190,7 +190,7 @@ class ThresholdSearch(ProbeSearcher):
             raise ValueError(
                 f"metric: the trainable never reported {metric!r}; it reported {reported}"
             )
-        iterations = result.get("training_iteration", 0)
+        iterations = _iterations(result)
         # A function that returns does so after its last report, which Tune then shows twice.
         is_natural = iterations == self._seen.pop(trial_id, None)
         # Without a Tuner of the user's own, only the trial or the stop it was given can end it.
@@ -267,3 +267,11 @@ class ThresholdSearch(ProbeSearcher):
                 stacklevel=3,
             )
         return self.search.result()
+
+
+def _iterations(result: Mapping[str, Any]) -> int:
+    """How often a trial has reported; it may have said so itself, in a number of any type."""
+    try:
+        return max(0, int(result.get("training_iteration", 0)))
+    except (TypeError, ValueError, OverflowError):
+        return 0

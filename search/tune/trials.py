@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -92,7 +91,8 @@ def _stopper(searcher: ThresholdSearch, users: Any) -> Stopper:
 
     def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
         reported = flatten_dict(result)  # such as eval/loss
-        return any(reported.get(name, -math.inf) >= limit for name, limit in users.items())
+        limits = {name: at for name, at in users.items() if reported.get(name) is not None}
+        return any(reported[name] >= at for name, at in limits.items())
 
     as_asked: Stopper = users
     if not isinstance(users, Stopper):

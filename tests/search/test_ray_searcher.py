@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ray import cloudpickle, tune
 from ray.tune.schedulers import ASHAScheduler
@@ -322,6 +323,21 @@ def test_a_damaged_state_is_refused_in_a_line(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"state of a threshold search|saved search") as caught:
             search(over={"depth": [1, 2]}).restore(str(path))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("iterations", [np.int64(4), 4.0, None, "x", -1])
+def test_a_trainable_may_count_its_iterations_in_numbers_of_any_type(
+    iterations: Any, tmp_path: Path
+) -> None:
+    one, other = search(), search()
+    one.suggest("running")
+    one.on_trial_result("running", {"f1": 0.5, "training_iteration": iterations})
+    one.save(str(tmp_path / "state"))
+    other.restore(str(tmp_path / "state"))
+    ended = {"f1": 0.5, "training_iteration": iterations, "done": True}
+    for searcher in (one, other):
+        searcher.on_trial_complete("running", ended)
+    assert one.search.result() == other.search.result()
 
 
 @pytest.mark.parametrize("slots", [0, -1, 2.5, True, "x"])

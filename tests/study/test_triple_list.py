@@ -61,6 +61,8 @@ def test_a_number_is_written_in_one_way(tmp_path: Path, rows: str, said: str) ->
 def test_texts_that_look_like_numbers_stay_apart_among_others(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("key,query,value\n7,a,1\n7.0,b,2\nx,a,1\n")
     assert read_triples(tmp_path / "a.csv")[:, 0].tolist() == [0, 1, 2]
+    (tmp_path / "a.csv").write_text(f"key,query,value\n1e{'9' * 20},1,1\n2,1,2\n")
+    assert read_triples(tmp_path / "a.csv")[:, 0].tolist() == [0, 1]
 
 
 def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
