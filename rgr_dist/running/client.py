@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from rgr_dist.faults import RunBroken, UserError
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import work_done
@@ -45,7 +47,8 @@ def drive_from_inside(
     search = stored_search(study, store, execution.retry_failed)
     for line in store.left_out:
         view.warn(line)
-    known, summary = search.runs["run_id"], Summary()
+    before, work_before = trained(search.runs), work_done(search.runs, study)
+    summary = Summary()
     view.phase(f"connecting to {address}")
     with connect(address, execution.cpus, execution.gpus) as workers:
         import ray
@@ -63,16 +66,23 @@ def drive_from_inside(
 
         def watch() -> None:
             runs = stored_runs(study, store)
-            new = runs[~runs["run_id"].isin(known)]
-            if len(new) > summary.runs:
-                summary.runs, summary.reported = len(new), time.monotonic()
-            summary.steps = int(trained_steps(new).sum())
-            summary.work = work_done(new, study)
+            count, steps = trained(runs)
+            if count - before[0] > summary.runs:
+                summary.runs, summary.reported = count - before[0], time.monotonic()
+            summary.steps = steps - before[1]
+            summary.work = work_done(runs, study) - work_before
             now = open_portfolio(study, runs, search.expected, retry_failed=execution.retry_failed)
             view.update(study, now, summary)
 
         done: Summary = wait_for(task, address, watch)
     return done
+
+
+def trained(runs: pd.DataFrame) -> tuple[int, int]:
+    """How many of these runs were trained themselves, not read off longer ones or failed; steps."""
+    is_own = runs["trained_to"].fillna(runs["max_steps"]) == runs["max_steps"]
+    is_own &= runs["stop_reason"] != "failed"
+    return int(is_own.sum()), int(trained_steps(runs).sum())
 
 
 def check_shared(store: Store, address: str) -> None:

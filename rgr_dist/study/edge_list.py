@@ -139,10 +139,10 @@ def _entries(at: int, line: str, separator: str) -> list[str]:
     blanks = re.sub(rf'" +(?={separator})', '"', blanks)
     try:
         row = next(csv.reader([blanks], delimiter=separator, skipinitialspace=True, strict=True))
-    except csv.Error:
-        raise ValueError(
-            f"line {at} has a quote that is not closed, or text right after one"
-        ) from None
+    except csv.Error as error:
+        quote = "has a quote that is not closed, or text right after one"
+        said = quote if '"' in line else f"cannot be read: {error}"
+        raise ValueError(f"line {at} {said}") from None
     return [entry.strip() for entry in row]
 
 

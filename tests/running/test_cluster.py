@@ -14,11 +14,12 @@ import pytest
 import ray
 
 import rgr_dist
-from rgr_dist.running.client import wait_for
+from rgr_dist.running.client import trained, wait_for
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from tests.running.head import ENVIRONMENT, free_port, head
 from tests.small_study import Refused, rgr, write_study
+from tests.store.made_up_runs import run_row
 from tests.store.object_storage import CREDENTIALS, has_credentials, s3_server, uri
 
 
@@ -162,6 +163,12 @@ def test_a_store_that_cannot_be_read_for_once_does_not_end_what_a_task_drives(
 
     task = ray.remote(num_cpus=0)(Path.read_text).remote(pipe)
     assert wait_for(task, "ray://there", watch) == "the task's answer"
+
+
+def test_runs_that_were_read_off_longer_ones_are_not_counted_as_trained() -> None:
+    row = run_row(steps=400)
+    longer = row | {"trained_to": 2 * row["max_steps"]}
+    assert trained(pd.DataFrame([row, longer, row | {"trained_to": None}])) == (2, 800)
 
 
 def test_an_address_without_a_cluster_is_told_in_one_line(tmp_path: Path, refused: Refused) -> None:

@@ -23,7 +23,6 @@ GRID = {"depth": [1, 2, 3], "heads": [1, 4]}
 
 
 @pytest.mark.parametrize("on_error", ["stop", "fail"])
-@settings(max_examples=30)
 @given(st.integers(1, 64), st.integers(2, 8), st.integers(0, 9))
 def test_a_seed_that_raises_ahead_of_need_changes_no_answer(
     on_error: str, threshold: int, slots: int, salt: int

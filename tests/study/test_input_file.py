@@ -84,6 +84,7 @@ BAD_EDGES = {
     "0.0,1.0\n1.0,2.0\n": "line 1 is '0.0,1.0'; an edge list has",
     "a,b\nb,c\na,b\n": "the edge a b is listed twice",
     'a,b\nc,"d\n': "line 2 has a quote that is not closed, or text right after one; an",
+    f"a,{'b' * 140_000}\n": "line 1 cannot be read: field larger than field limit",
     'source target\n"a", "b"\n"b", "a"\n': "line 2 has a quote that is not closed, or text right",
     "a; b\nb; c\nc; a\n": "line 1 has 'a;' among spaces; such names need quotes; an edge list",
     "a: b\nb: c\nc: a\n": "line 1 has 'a:' among spaces",
