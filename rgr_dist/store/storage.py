@@ -58,7 +58,7 @@ class Storage:
             raise StoreError("--store: empty; give a folder or URI")
         try:
             location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
-            if location.partition("://")[0] not in ("file", "s3", "mock", location):
+            if location.partition("://")[0] not in ("file", "s3", location):
                 _try(location)
             system, path = pafs.FileSystem.from_uri(location)
             if not path:

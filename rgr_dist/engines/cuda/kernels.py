@@ -180,8 +180,8 @@ def _source_and_options(plan: Plan) -> tuple[bytes, list[bytes]]:
     return source, [option.encode() for option in options]
 
 
-def _address(array: npt.NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])
+def _address(values: npt.NDArray[Any]) -> int:
+    return int(values.__array_interface__["data"][0])
 
 
 def _checked(answer: tuple[Any, ...]) -> Any:
