@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -264,12 +265,13 @@ class Study:
         from rgr_dist.analysis.laws.predict import predict_sizes
 
         relations = m if edges is None else edges
-        are_whole = all(isinstance(one, int | np.integer) for one in (m, d_model, relations))
+        are_whole = all(isinstance(one, Real) and one % 1 == 0 for one in (m, d_model, relations))
         if not are_whole or m < 2 or d_model < 1 or not 1 <= relations <= m * m:
             raise StudyError("predict: give m of 2 or more, d_model of 1 or more, 1 to m² edges")
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
-        prediction = predict_sizes(fits_of(self._results), m, d_model, edges)
+        sizes = (int(one) for one in (m, d_model, relations))
+        prediction = predict_sizes(fits_of(self._results), *sizes)
         if prediction.reason is not None:
             raise StudyError(f"{self.name} has no law: {prediction.reason}")
         for warning in prediction.warnings:
@@ -365,7 +367,7 @@ class Study:
         from rgr_dist.analysis.drawing.plot import plot
         from rgr_dist.analysis.report.contents import figures, sections
 
-        if width is not None and not (isinstance(width, int | float) and 1 <= width <= 50):
+        if width is not None and not (isinstance(width, Real) and 1 <= width <= 50):
             raise StudyError(f"width: {width} is not valid; give 1 to 50 inches")
         return plot(figures(sections(self._results), [name])[0], ax, width)
 

@@ -162,7 +162,15 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     assert "<table" in found._repr_html_()
     with pytest.raises(StudyError, match="too few for a law"):
         study.predict(64, 16)
-    for sizes in ((1, 16), (64, 0), (64, 16, 0), (64, 16, 5000), ("64", 16), (64, None)):
+    for sizes in (
+        (1, 16),
+        (64, 0),
+        (64, 16, 0),
+        (64, 16, 5000),
+        ("64", 16),
+        (64, None),
+        (64.5, 16),
+    ):
         with pytest.raises(StudyError, match="predict: give m of 2 or more"):
             study.predict(*sizes)
     h = study.best()["h_star"].iloc[0]  # of numpy's type

@@ -50,7 +50,7 @@ class Storage:
     """
 
     def __init__(self, root: str | Path) -> None:
-        if not isinstance(root, str | Path):
+        if not isinstance(root, str | os.PathLike):
             raise StoreError(f"--store: {root!r} is no path; give a folder or URI")
         self.uri = str(root)
         self.root = shown(self.uri)

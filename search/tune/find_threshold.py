@@ -172,8 +172,9 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     if all(stops.values()):
         raise ValueError("stop: run_config has one too; give one of the two")
     for name, one in stops.items():
-        if one:  # the state of a Stopper changes as it runs
-            about[name] = type(one) if hasattr(one, "stop_all") else one
+        if one:  # the state of any other object, such as a Stopper, changes as it runs
+            is_plain = isinstance(one, Mapping) or hasattr(one, "__qualname__")
+            about[name] = one if is_plain else type(one)
     about |= {"seed_key": question.seed_key} if question.seed_key != "seed" else {}
     search = SettingSearch(question, ScoreFile(store, about))
     if not how.pop("speculate"):

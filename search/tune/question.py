@@ -82,8 +82,10 @@ def check_slots(name: str, slots: int | None) -> None:
     Raises:
         ValueError: it is not a positive integer.
     """
-    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
-        raise ValueError(f"{name}: give a positive integer, not {slots!r}")
+    with suppress(ValueError):
+        if slots is None or _integer(slots) >= 1:
+            return
+    raise ValueError(f"{name}: give a positive integer, not {slots!r}")
 
 
 Name = Annotated[str, Field(strict=True, min_length=1)]

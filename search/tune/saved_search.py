@@ -105,7 +105,8 @@ class Saved(BaseModel):
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"]))
             raise ValueError(
-                f"{path} is not the state of a threshold search: {where}: {fault['msg']}"
+                f"{path} is not the state of a threshold search of this version: {where}: "
+                f"{fault['msg']}"
             ) from None
 
     def search(self, question: Question) -> SettingSearch:
@@ -115,14 +116,14 @@ class Saved(BaseModel):
             ValueError: that search was asked something else, or a training is not one of its own.
         """
         kept = ScoreFile(None, {})
-        kept.scores += [Score(*one) for one in self.scores]
-        search = SettingSearch(question, kept)
-        for key, mine in search.asked.items():
+        for key, mine in SettingSearch(question, kept).asked.items():
             if (its := self.asked.get(key)) != mine:
                 shown = [str(one)[:LONGEST] for one in (its, mine)]
                 raise ValueError(
                     f"the saved search is of another question: {key}: {shown[0]}, not {shown[1]}"
                 )
+        kept.scores += [Score(*one) for one in self.scores]
+        search = SettingSearch(question, kept)
         trainings = [*self.failed, *self.trained, *(at for at, _ in self.cut)]
         trainings += [(number, value, seed) for number, value, seed, _ in self.errors]
         probes = self.probes.values()
@@ -146,6 +147,6 @@ class Saved(BaseModel):
 
 def _plain(value: Any) -> float | str:
     """A metric as a number, or as text if it is none."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError, RuntimeError):
         return float(value)
-    return str(value)
+    return ascii(value)

@@ -82,6 +82,7 @@ class ThresholdSearch(ProbeSearcher):
         asked = {name: given[name] for name in Question.model_fields}
         question = Question.checked(**asked)
         self._is_users = True
+        self._given = {key: given[key] for key in ("metric", "mode") if given[key] is not None}
         self._begin(SettingSearch(question, ScoreFile(None, {})))
         check_slots("max_concurrent", max_concurrent)
         if max_concurrent is not None:
@@ -91,7 +92,7 @@ class ThresholdSearch(ProbeSearcher):
     def of(cls, search: SettingSearch) -> Self:
         """A searcher for an existing search, in a Tuner that is not the user's own."""
         new = cls.__new__(cls)
-        new._is_users = False
+        new._is_users, new._given = False, {}
         new._begin(search)
         return new
 
@@ -116,9 +117,8 @@ class ThresholdSearch(ProbeSearcher):
         is asked for again.
 
         Raises:
-            ValueError: the metric or the mode differs from the one given here or by an earlier
-                Tuner; ``config`` sets what the search sets, or has a search space; ``num_samples``
-                is 1.
+            ValueError: the metric or the mode differs from the one given here; ``config`` sets what
+                the search sets, or has a search space; ``num_samples`` is 1.
         """
         asked = self.search.question
         asked.check_config(config)
@@ -129,11 +129,15 @@ class ThresholdSearch(ProbeSearcher):
             )
         its = {k: v for k, v in {"metric": metric, "mode": mode}.items() if v is not None}
         for key, value in its.items():
-            mine = asked.given.get(key, value)
+            mine = self._given.get(key, value)
             if mine != value:
                 raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
         if self._is_users:  # otherwise the Tuners of one find_threshold share one search
-            self.search.begin(Question.checked(**asked.given | its))
+            question = Question.checked(**asked.given | its)
+            if question.described == asked.described:
+                self.search.begin(question)
+            else:  # an earlier Tuner's scores are of another metric
+                self.search = SettingSearch(question, ScoreFile(None, {}))
             self._begin(self.search)
         return True
 
@@ -221,7 +225,7 @@ class ThresholdSearch(ProbeSearcher):
         """
         saved = Saved.read(Path(checkpoint_path))
         asked = self.search.question
-        its = saved.model_dump(include={"metric", "mode"} - asked.given.keys())
+        its = saved.model_dump(include={"metric", "mode"} - self._given.keys())
         question = Question.checked(**asked.given | its) if saved.metric else asked
         self._begin(saved.search(question))
         self._last, self._seen = dict(saved.last), saved.seen

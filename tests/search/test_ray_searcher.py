@@ -100,6 +100,17 @@ def test_a_metric_may_be_one_that_tune_reports_itself() -> None:
     assert searcher.threshold().value == 11
 
 
+def test_another_tuner_may_correct_a_metric() -> None:
+    searcher = search(metric=None)
+    searcher.set_search_properties("fl", None, {"rate": 0.1}, **SPEC)
+    drive(searcher, passing_from(9), most=1)
+    with pytest.raises(ValueError, match="the trainable never reported 'fl'; it reported f1"):
+        searcher.threshold()
+    searcher.set_search_properties("f1", None, {"rate": 0.1}, **SPEC)
+    drive(searcher, passing_from(9))
+    assert searcher.threshold().value == 9
+
+
 @pytest.mark.parametrize(
     ("metric", "mode", "config", "samples", "said"),
     [
@@ -338,6 +349,24 @@ def test_a_trainable_may_count_its_iterations_in_numbers_of_any_type(
     for searcher in (one, other):
         searcher.on_trial_complete("running", ended)
     assert one.search.result() == other.search.result()
+
+
+@pytest.mark.parametrize("metric", [10**400, "\ud800", None, np.float32(0.5), float("inf")])
+def test_a_trial_may_report_anything_before_it_ends(metric: Any, tmp_path: Path) -> None:
+    one, other = search(), search()
+    one.suggest("running")
+    one.on_trial_result("running", {"f1": metric, "training_iteration": 1})
+    one.save(str(tmp_path / "state"))
+    other.restore(str(tmp_path / "state"))
+    assert other.search.result() == one.search.result()
+
+
+def test_a_state_with_other_bounds_says_so_before_its_scores_are_looked_at(tmp_path: Path) -> None:
+    one = search(bounds=(0, 1))
+    drive(one, lambda config: 0.6, most=1)
+    one.save(str(tmp_path / "state"))
+    with pytest.raises(ValueError, match=r"another question: bounds: \(0\.0, 1\.0\), not "):
+        search(bounds=(0, 0.95)).restore(str(tmp_path / "state"))
 
 
 @pytest.mark.parametrize("slots", [0, -1, 2.5, True, "x"])

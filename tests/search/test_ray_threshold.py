@@ -211,6 +211,25 @@ def test_a_run_config_of_the_users_is_kept_and_so_are_the_checkpoints_of_the_thr
     assert "width: passes at 30" in lines
 
 
+class Patience:
+    """Ends a trial at its second report, and remembers how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        self.asked += 1
+        return bool(result["training_iteration"] >= 2)
+
+
+def test_a_stop_that_changes_as_it_runs_leaves_the_store_usable(tmp_path: Path) -> None:
+    store, ends = tmp_path / "scores", tune.RunConfig(stop=Patience(), storage_path=str(tmp_path))
+    asked = {"metric": "accuracy", "target": 0.9, "seeds": 1, "store": store, "run_config": ends}
+    first = find_threshold(train, "width", [THRESHOLD], **asked)
+    assert ends.stop.asked > 0
+    assert find_threshold(train, "width", [THRESHOLD], **asked) == first
+
+
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     class Interrupts(tune.Callback):
         """Ctrl-C, once a trial has completed."""
