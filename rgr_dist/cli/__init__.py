@@ -1,9 +1,9 @@
 """The command line ``rgr``: turns arguments into calls.
 
 The verbs of ``starting`` begin a study, those of ``running`` plan and run it, that of ``watching``
-shows one in a browser as it runs, those of ``results`` print what it found, and that of ``figures``
-draws it. ``tuning`` tunes its protocol, ``checking`` checks a store, ``construct`` makes weights
-without training, and ``theory`` compares theory with data.
+shows one in a browser as it runs. Those of ``results`` print what it found, that of ``comparing``
+compares two, and that of ``figures`` draws them. ``tuning`` tunes the protocol, ``checking`` checks
+a store, ``construct`` makes weights without training, and ``theory`` compares theory with data.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rich import get_console
 
 from rgr_dist.cli import (
     checking,
+    comparing,
     construct,
     figures,
     results,
@@ -67,7 +68,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
         results.fit: "rgr fit base-grid",
         results.report: "rgr report base-grid",
         figures.figures: "rgr figures base-grid --figure law --format pdf",
-        results.compare: "rgr compare base-grid softmax",
+        comparing.compare: "rgr compare base-grid softmax",
         results.explain: "rgr explain base-grid --cell 64,16 --heads 2",
         results.runs: "rgr runs base-grid --failed   |   rgr runs base-grid --format csv",
     },

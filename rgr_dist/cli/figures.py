@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rgr_dist.cli.comparing import side_by_side
 from rgr_dist.cli.options import CELL, Out, Set, StudyName
-from rgr_dist.cli.results import side_by_side, stored_results
+from rgr_dist.cli.results import stored_results
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
