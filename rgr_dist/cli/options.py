@@ -45,9 +45,7 @@ OneCell = Annotated[
     str | None, typer.Option("--cell", metavar=CELL, help="One cell, such as 64,16.")
 ]
 Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]
-Cpus = Annotated[
-    int | None, typer.Option(min=1, max=100_000, help="Workers; one for each core by default.")
-]
+Cpus = Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")]
 Address = Annotated[
     str,
     typer.Option(

@@ -10,7 +10,6 @@ from rgr_dist.search.tune.connect import default_address
 
 __all__ = ["HERE", "Execution", "default_address"]
 
-
 MOST_CPUS = 100_000
 """More than any cluster has; Ray refuses far larger numbers only as it starts."""
 

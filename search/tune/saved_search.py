@@ -146,7 +146,7 @@ class Saved(BaseModel):
 
 
 def _plain(value: Any) -> float | str:
-    """A metric as a number, or as text if it is none."""
+    """A metric as a number; if it is none, as text that cannot be taken for one."""
     with suppress(TypeError, ValueError, OverflowError, RuntimeError):
         return float(value)
-    return ascii(value)
+    return f"<{value!a}>"

@@ -204,7 +204,7 @@ class ThresholdSearch(ProbeSearcher):
         value = self._last.pop(trial_id)
         try:
             score = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             score = math.nan
         if math.isnan(score):
             raise NoScore(f"ValueError: {metric} is {value!r}, no number")

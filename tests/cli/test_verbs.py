@@ -233,6 +233,7 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("valid: auto", "run", "small.yaml", "--engine", "warp")
     refused("trains on CPUs alone", "run", "small.yaml", "--engine", "fused", "--gpus", "1")
     refused("--cpus", "run", "small.yaml", "--cpus", "0")
+    refused("give 1 to 100,000", "run", "small.yaml", "--cpus", "99999999999999999999")
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")
     refused("--store: empty", "run", "small.yaml", "--store", "")
