@@ -1,9 +1,10 @@
 """The command line ``rgr``: turns arguments into calls.
 
-The verbs of ``starting`` begin a study, those of ``running`` plan and run it, that of ``watching``
-shows one in a browser as it runs. Those of ``results`` print what it found, that of ``comparing``
-compares two, and that of ``figures`` draws them. ``tuning`` tunes the protocol, ``checking`` checks
-a store, ``construct`` makes weights without training, and ``theory`` compares theory with data.
+The verbs of ``new_files`` write a study or a layer, those of ``running`` plan a study and run it,
+that of ``watching`` shows one in a browser as it runs. Those of ``results`` print what it found,
+that of ``comparing`` compares two, and that of ``figures`` draws them. ``tuning`` tunes the
+protocol, ``checking`` checks a store, ``construct`` makes weights without training, and ``theory``
+compares theory with data.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from rgr_dist.cli import (
     comparing,
     construct,
     figures,
+    new_files,
     results,
     running,
-    starting,
     theory,
     tuning,
     watching,
@@ -50,9 +51,9 @@ app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Ask": {
-        starting.studies: "rgr studies",
-        starting.init: "rgr init mine",
-        starting.new_model: "rgr new-model mine",
+        running.studies: "rgr studies",
+        new_files.init: "rgr init mine",
+        new_files.new_model: "rgr new-model mine",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },

@@ -1,4 +1,4 @@
-"""The verbs that plan and run a study, and show how far one is."""
+"""The verbs that list the shipped studies, plan and run a study, and show how far one is."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 
 COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
 """What the time of a plan leaves out where layers of files are trained."""
+
+
+def studies(how: How = Format.TABLE) -> None:
+    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
+    from rgr_dist.study.document import shipped_studies
+    from rgr_dist.study.shipped import about
+
+    print_listing({"studies": [*map(about, shipped_studies())]}, how)
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:

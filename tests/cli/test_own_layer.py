@@ -39,6 +39,11 @@ def test_a_name_that_no_layer_can_have_is_refused(refused: Refused, name: str) -
     refused("cannot name a layer", "new-model", name)
 
 
+@pytest.mark.parametrize("name", ["none", "true", "false"])
+def test_a_layer_whose_class_would_be_a_keyword_is_refused(refused: Refused, name: str) -> None:
+    refused(f"no class can be {name.capitalize()}", "new-model", name)
+
+
 def test_a_layer_that_cannot_be_trained_is_refused_before_anything_is(
     refused: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The verbs to start from: list the studies that ship, write a study file, write a layer."""
+"""The verbs that write a file to start from: a study, or a layer."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from typing import Annotated
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing, say
-from rgr_dist.cli.options import How
+from rgr_dist.cli.listing import say
 from rgr_dist.faults import UserError
 
 LONGEST_NAME = 100
 """Most characters in the name of a new layer."""
-
-
-def studies(how: How = Format.TABLE) -> None:
-    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
-    from rgr_dist.study.document import shipped_studies
-    from rgr_dist.study.shipped import about
-
-    print_listing({"studies": [*map(about, shipped_studies())]}, how)
 
 
 def init(
@@ -50,8 +41,10 @@ def new_model(
         raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
     path = Path(f"{name}.py")
     title = "".join(map(str.capitalize, name.split("_")))
-    if not name[0].isalpha() or not title.isidentifier() or iskeyword(title):
+    if not name[0].isalpha():
         raise UserError(f"{name!r} cannot name a layer; begin with a letter: my_layer")
+    if iskeyword(title):
+        raise UserError(f"{name!r} cannot name a layer: no class can be {title}; give another name")
     if not path.exists() and find_spec(name):
         raise UserError(f"{path} would hide the installed package {name!r}; give another name")
     text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
