@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,11 +62,9 @@ def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> 
         if minimised
         else score_axis("mean test score")
     )
-
-    def joined(_: Axis, h: int) -> tuple[Place, ...]:
-        own = sorted((row for row in probes if row["h"] == h), key=lambda row: row["D_K"])
-        return tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
-
+    joined: dict[int, list[Place]] = {}
+    for row in sorted(probes, key=lambda row: row["D_K"]):
+        joined.setdefault(row["h"], []).append((float(row["D_K"]), float(row["mean_score"])))
     points = tuple(
         probe_point(
             row,
@@ -95,7 +93,7 @@ def panel_of_cell(
     cell: Row,
     points: tuple[Point, ...],
     y: Axis,
-    curve: Callable[[Axis, int], tuple[Place, ...]],
+    curves: Mapping[int, Sequence[Place]],
     title: tuple[str, ...],
     height: int,
 ) -> Panel:
@@ -104,8 +102,8 @@ def panel_of_cell(
     lines = []
     if cell["D_K"] is not None and points:
         lines.append(Line(points=((cell["D_K"], y.low), (cell["D_K"], y.high)), look="guide"))
-    for h in sorted({point.h for point in points if point.h is not None}):
-        lines.append(Line(points=curve(x, h), look="head", h=h))
+    for h, curve in sorted(curves.items()):
+        lines.append(Line(points=tuple(curve), look="head", h=h))
     return Panel(
         title=title, x=x, y=y, lines=tuple(lines), points=points, height=height, cell=cell["anchor"]
     )

@@ -11,8 +11,8 @@ from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.analysis.transitions.collapse import OWN, Collapse, collapses_of
 from rgr_dist.analysis.transitions.curves_figure import draw_curves
-from rgr_dist.analysis.transitions.figures import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
+from rgr_dist.analysis.transitions.shares_figure import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
 from rgr_dist.analysis.wording import passing_seeds

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place
 from rgr_dist.analysis.drawing.points import head_keys
-from rgr_dist.analysis.drawing.scales import Axis, ratio_axis, share_axis
+from rgr_dist.analysis.drawing.scales import ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.transitions.collapse import Collapse
@@ -51,15 +51,14 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             probe_point(row, row["D_K"], row["passing"] / row["n_seeds"], text=_passing(row))
             for row in own
         )
-
-        def fit(_: Axis, h: int, own: Sequence[Row] = own) -> tuple[Place, ...]:
+        curves = {}
+        for h in {row["h"] for row in own}:
             widths = [row["D_K"] for row in own if row["h"] == h]
-            curve = fitted[own[0]["anchor"], h]
+            fit = fitted[cell["anchor"], h]
             ends = min(widths), max(widths)
-            return _logistic(ends, curve["share_middle"], curve["share_width"])
-
+            curves[h] = _logistic(ends, fit["share_middle"], fit["share_width"])
         y = share_axis("share of passing seeds")
-        panels.append(panel_of_cell(cell, points, y, fit, (cell["short"],), height=130))
+        panels.append(panel_of_cell(cell, points, y, curves, (cell["short"],), height=130))
     if not panels:
         return None
     figure = Figure(
