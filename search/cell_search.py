@@ -11,7 +11,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Mapping, Set
 from dataclasses import replace
-from itertools import groupby
 
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import Assumed, CellState, Outcome, shown
@@ -20,6 +19,8 @@ from rgr_dist.search.protocol import CellPlan, Decision, Need, ProbeKey
 
 Needs = tuple[Need, ...]
 Steps = Generator[Needs, None, None]
+"""A part of the search: yields the probes it needs, and goes on only once ``replay`` has recorded
+their outcomes in the state. Where one is missing, it never does."""
 
 WALK = 4
 """Values next to a threshold that are tried one by one in looking for an interval's end."""
@@ -293,23 +294,19 @@ def _bound_by_group(state: CellState) -> Steps:
     If it fails, so does every smaller arm at that value, which rules out the rest of the group.
     After a pass, try the next smaller arm; a better bound makes new groups.
     """
-    plan, guess = state.plan, state.start[1]
+    guess = state.start[1]
     while True:
         bound = state.bound
-        by_cap = groupby(sorted(plan.axes, key=lambda arm: (-state.cap(arm), -arm)), key=state.cap)
-        groups = [(cap, list(arms)) for cap, arms in by_cap if cap]
-        for cap, arms in sorted(
-            groups, key=lambda group: (abs(math.log2(group[1][0] / guess)), group[0])
-        ):
-            for arm in arms:
-                if state.ruled_out_by(arm, cap):
-                    break
-                yield from _bound_arm(state, arm)
-                if state.bound != bound:
-                    break
+        caps = {arm: cap for arm in state.plan.axes if (cap := state.cap(arm))}
+        # How far the largest arm of each group is from the guess: groups come in this order.
+        away = {cap: abs(math.log2(arm / guess)) for arm, cap in sorted(caps.items())}
+        for arm, cap in sorted(caps.items(), key=lambda one: (away[one[1]], one[1], -one[0])):
+            if state.ruled_out_by(arm, cap):  # and so is the rest of its group
+                continue
+            yield from _bound_arm(state, arm)
             if state.bound != bound:
                 break
-        if state.bound == bound:
+        else:
             return
 
 
