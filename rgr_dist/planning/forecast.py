@@ -35,10 +35,6 @@ PROJECTIONS = 100
 """Alternating projections that a run usually takes where it passes."""
 EVALUATIONS = 1000
 """Evaluations of all pairs' scores and their gradient that it usually takes to decide one head."""
-LIMIT_TIMES = 10.0
-"""A worker counts as hung after this many times the longest time that its probe may take."""
-UNMEASURED_TIMES = 100.0
-"""How many times slower than the guess the slowest engine is; used while no run shows the pace."""
 
 
 def step_cost(cell: Cell, width: float) -> float:
@@ -165,28 +161,11 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     return 1 / MULTIPLY_ADDS_PER_SECOND
 
 
-def most_work(cell: Cell, width: float, runs: int) -> float:
-    """Multiply-adds of this many runs if all go on to their limit."""
-    return runs * _most_steps(cell) * step_cost(cell, width)
-
-
-def _most_steps(cell: Cell) -> int:
+def most_steps(cell: Cell) -> int:
     """Steps of a run that goes on to its limit."""
     if cell.record.task == "construction":
         return cell.construction.iterations if cell.record.algorithm == "ours" else 1
     return cell.training.max_steps
-
-
-def limit_seconds(work: float, seconds_per_work: float | None) -> float:
-    """Seconds after which a worker with this much to do counts as hung.
-
-    Args:
-        work: multiply-adds, at most.
-        seconds_per_work: of one core, for each of them; None if nothing has been measured.
-    """
-    if seconds_per_work is None:
-        seconds_per_work = UNMEASURED_TIMES / MULTIPLY_ADDS_PER_SECOND
-    return LIMIT_TIMES * work * seconds_per_work
 
 
 def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
@@ -222,11 +201,11 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     on_fail = FAIL_SEEDS if need.ends_early else test.seeds
     whole = (test.look or test.seeds) if passes else on_fail
     runs = max(0, min(whole, test.seeds) - known)
-    steps: float = runs * _most_steps(cell)
+    steps: float = runs * most_steps(cell)
     if passes and cell.record.task == "construction":
-        steps = runs * min(PROJECTIONS, _most_steps(cell))
+        steps = runs * min(PROJECTIONS, most_steps(cell))
     elif passes and cell.record.stops_early:
         steps *= PASS_SHARE
     elif cell.training.give_up_below is not None:
-        steps *= _share_until_given_up(_most_steps(cell))
+        steps *= _share_until_given_up(most_steps(cell))
     return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))

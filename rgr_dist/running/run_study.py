@@ -17,7 +17,7 @@ from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, node_memory, slots_of
 from rgr_dist.running.execution import HERE, Execution
-from rgr_dist.running.overdue import TimeLimits, shortest_limit
+from rgr_dist.running.hung_workers import TimeLimits, shortest_limit
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.search.protocol import Probe
@@ -156,7 +156,7 @@ def _train(
             "device": device,
         }
 
-    def lost(probe: Probe, why: str) -> None:
+    def failed(probe: Probe, why: str) -> None:
         health.check()  # if Ray itself died, all workers went with it, and no run has failed
         recorder.record_lost(probe, engine, device, WHY.get(why, why))
 
@@ -180,7 +180,7 @@ def _train(
         portfolio.slots = 1 if gpus else summary.workers  # on a GPU, lanes are fast side by side
         return summary.workers + (is_cluster and summary.workers != execution.cpus)
 
-    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_lost=lost, slots=slots)
+    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
     limits = TimeLimits(recorder, searcher)
     with health:
         run_trials(

@@ -16,8 +16,8 @@ from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
+from rgr_dist.search.tune.lost_workers import in_a_line
 from rgr_dist.search.tune.runner import Watch, run_trials
-from rgr_dist.search.tune.trial_error import in_a_line
 from rgr_dist.store.verify import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside

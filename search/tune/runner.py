@@ -27,9 +27,9 @@ from ray.tune.experiment import Trial
 from ray.util.client import ray as ray_client
 
 from rgr_dist.search.tune.connect import NoRay
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
 from rgr_dist.search.tune.private_folder import private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
-from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN
 
 Resources = dict[str, float] | PlacementGroupFactory
 

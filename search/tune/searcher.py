@@ -10,10 +10,7 @@ from ray.tune.search import Searcher
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, ProbeKey, Signal
-from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY, UNKNOWN, is_final
-
-ATTEMPTS = 3
-"""Trials that a seed of a probe has lost when the probe has failed."""
+from rgr_dist.search.tune.lost_workers import ATTEMPTS, LOW_ON_MEMORY, UNKNOWN, is_final
 
 
 class NoScore(Exception):
@@ -41,8 +38,8 @@ class ProbeSearcher(Unsaved, Searcher):
         take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
             raises, other than ``NoScore``, ends the search and is kept in ``fault``.
         on_error: called for each trial that ends in error, with its probe and the error's text.
-        on_lost: called for each probe that has failed, with the error if another try would end the
-            same, else with the cause: "died", or what ``causes`` holds.
+        on_failed: called for each probe that has failed, with the error if another try would end
+            the same, else with the cause: "died", or what ``causes`` holds.
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
@@ -58,19 +55,19 @@ class ProbeSearcher(Unsaved, Searcher):
         to_config: Callable[[Probe], dict[str, Any]],
         take_in: Callable[[str, Probe, dict[str, Any]], None],
         on_error: Callable[[Probe, str], None] = lambda probe, error: None,
-        on_lost: Callable[[Probe, str], None] = lambda probe, why: None,
+        on_failed: Callable[[Probe, str], None] = lambda probe, why: None,
         slots: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
         self.portfolio = portfolio
         self.to_config, self.take_in = to_config, take_in
-        self.on_error, self.on_lost, self.slots = on_error, on_lost, slots
+        self.on_error, self.on_failed, self.slots = on_error, on_failed, slots
         self.causes: dict[tuple[str, ProbeKey], str] = {}
         self._lost: Counter[tuple[str, ProbeKey, int]] = Counter()
         self.probes: dict[str, Probe] = {}
         self.fault: Exception | None = None
         self._spared: set[str] = set()
-        self._unexplained: list[str] = []
+        self._in_error: list[str] = []
         self._suspects: list[Probe] = []  # each is tried alone
 
     @property
@@ -114,7 +111,7 @@ class ProbeSearcher(Unsaved, Searcher):
         if probe is None:
             return
         if error:
-            self._unexplained.append(trial_id)
+            self._in_error.append(trial_id)
             return
         if result and result.get("done") and trial_id not in self._spared and not self.fault:
             try:
@@ -140,9 +137,9 @@ class ProbeSearcher(Unsaved, Searcher):
 
     def settle(self) -> None:
         """Take in trials that ended in error without an explanation, as errors of unknown cause."""
-        for trial_id in self._unexplained:
+        for trial_id in self._in_error:
             self.explain(trial_id, UNKNOWN)
-        self._unexplained.clear()
+        self._in_error.clear()
 
     def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
         """Free the probe of a trial, which has failed after too many losses or a final error."""
@@ -156,7 +153,7 @@ class ProbeSearcher(Unsaved, Searcher):
         if final or self.lost(probe) >= ATTEMPTS:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
             try:
-                self.on_lost(probe, final or self.causes.get((probe.cell, probe.key), "died"))
+                self.on_failed(probe, final or self.causes.get((probe.cell, probe.key), "died"))
             except Exception as fault:
                 self.fault = fault
 
@@ -176,6 +173,7 @@ class ProbeSearcher(Unsaved, Searcher):
         """Take in that a worker was killed for its memory; Tune ended all trials, not saying which.
 
         If several ran, each is tried again, one at a time: the one at fault is then lost alone.
+        Until it has run alone, each is held back from the portfolio, which is asked for no other.
         """
         if len(self.probes) == 1:
             self.explain(next(iter(self.probes)), LOW_ON_MEMORY)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rgr_dist.search.protocol import Decision, ProbeResult, Status
-from rgr_dist.search.tune.trial_error import in_a_line
+from rgr_dist.search.tune.lost_workers import in_a_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,10 @@ from ray.tune.search import Searcher
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
+from rgr_dist.search.tune.lost_workers import ATTEMPTS, LOW_ON_MEMORY
 from rgr_dist.search.tune.runner import WhileNeeded
-from rgr_dist.search.tune.searcher import ATTEMPTS, ProbeSearcher
+from rgr_dist.search.tune.searcher import ProbeSearcher
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
-from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY
 from rgr_dist.search.tune.trials import _stopper
 from tests.search.simulated_cells import axes_to
 
@@ -36,12 +36,12 @@ class Study:
 
     def __init__(self, search: Portfolio, record: Callable | None = None, slots: int = 9) -> None:
         self.portfolio = search
-        self.lost: list[tuple[Probe, str]] = []
+        self.failed: list[tuple[Probe, str]] = []
         self.searcher = ProbeSearcher(
             search,
             lambda p: {"arm": p.arm, "value": p.value},
             record or self.record,
-            on_lost=lambda *lost: self.lost.append(lost),
+            on_failed=lambda *failed: self.failed.append(failed),
             slots=lambda: slots,
         )
 
@@ -154,7 +154,7 @@ def test_what_the_trainable_raises_is_not_tried_again(error: str | None) -> None
     if error:
         study.searcher.explain("a", error)
     assert study.searcher.suggest("b") == Searcher.FINISHED
-    assert len(study.lost) == 1
+    assert len(study.failed) == 1
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
     study = Study(portfolio(arms=(1, 2)))
     for trial, cause in zip("abc", causes, strict=True):
         study.searcher.suggest(trial)
-        assert not study.lost
+        assert not study.failed
         if cause == "overdue":
             probe = study.searcher.probes[trial]
             study.searcher.causes[probe.cell, probe.key] = cause
         study.fail(trial, LOW_ON_MEMORY if cause == "out of memory" else DIED)
-    assert [(probe.arm, cause) for probe, cause in study.lost] == [(1, reported)]
+    assert [(probe.arm, cause) for probe, cause in study.failed] == [(1, reported)]
     study.run_out()
     state = study.portfolio.state("cell")
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
@@ -185,10 +185,10 @@ def test_seeds_that_are_lost_together_have_each_an_attempt_of_their_own() -> Non
         given = [f"{seed} {number}" for seed in range(3)]
         assert all(isinstance(study.searcher.suggest(trial), dict) for trial in given)
         assert {study.searcher.lost(study.searcher.probes[one]) for one in given} == {number}
-        assert not study.lost
+        assert not study.failed
         for trial in given:
             study.fail(trial)
-    assert [probe.seeds for probe, _ in study.lost] == [(0,), (1,), (2,)]
+    assert [probe.seeds for probe, _ in study.failed] == [(0,), (1,), (2,)]
 
 
 def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() -> None:
@@ -206,7 +206,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     study.end("e", dict.fromkeys(range(4), 1.0))
     assert isinstance(study.searcher.suggest("f"), dict)
     study.run_out()
-    assert not study.lost
+    assert not study.failed
 
 
 def test_a_trial_whose_runs_fail_is_not_run_again() -> None:
@@ -220,7 +220,7 @@ def test_a_trial_whose_runs_fail_is_not_run_again() -> None:
     study.searcher.suggest("a")
     study.end("a", {})
     assert study.searcher.suggest("b") == Searcher.FINISHED
-    assert not study.lost
+    assert not study.failed
 
 
 @pytest.mark.parametrize("error", [False, True])
@@ -284,7 +284,7 @@ def test_what_cannot_be_recorded_of_a_lost_probe_ends_the_study_too() -> None:
     def full(probe: Probe, cause: str) -> None:
         raise OSError("no space left")
 
-    study.searcher.on_lost = full
+    study.searcher.on_failed = full
     study.searcher.suggest("a")
     study.fail("a", RAISED)
     assert isinstance(study.searcher.fault, OSError)

@@ -8,8 +8,8 @@ import pytest
 
 from rgr_dist.search.tune import runner
 from rgr_dist.search.tune.connect import NoRay
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY
 from rgr_dist.search.tune.runner import run_trials
-from rgr_dist.search.tune.trial_error import LOW_ON_MEMORY
 
 
 def test_a_run_that_ends_for_its_memory_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:

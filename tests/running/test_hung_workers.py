@@ -13,10 +13,16 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
 from rgr_dist.planning.portfolio import open_portfolio
-from rgr_dist.running import overdue
-from rgr_dist.running.overdue import TimeLimits, shortest_limit
+from rgr_dist.running import hung_workers
+from rgr_dist.running.hung_workers import (
+    LIMIT_TIMES,
+    UNMEASURED_TIMES,
+    TimeLimits,
+    limit_seconds,
+    most_work,
+    shortest_limit,
+)
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.running.worker import WORKER
@@ -73,8 +79,8 @@ def test_a_worker_that_never_begins_is_told_once(
             told.append(text)
 
     study, now, told = parse_study(SMALL), 0.0, list[str]()
-    monkeypatch.setattr(overdue.time, "monotonic", lambda: now)
-    monkeypatch.setenv(overdue.SETTING, "8")
+    monkeypatch.setattr(hung_workers.time, "monotonic", lambda: now)
+    monkeypatch.setenv(hung_workers.SETTING, "8")
     portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
     recorder = Recorder(study, Store(tmp_path), portfolio, Summary(), Told())
     recorder.work["another cell"], recorder.seconds["another cell"] = 1e9, 1e-9

@@ -1,12 +1,13 @@
-"""What ended a trial in error, by Ray's message."""
+"""How often a probe that loses its worker is tried, and what ended its trial, by Ray's message."""
 
 from __future__ import annotations
 
 import re
 
+ATTEMPTS = 3
+"""Trials that a seed of a probe has lost when the probe has failed."""
 LOW_ON_MEMORY = "running low on memory"
 """What Ray says of a worker that it killed for its memory."""
-
 UNKNOWN = "Ray Tune does not tell a searcher what ended this trial"
 
 

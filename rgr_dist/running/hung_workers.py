@@ -17,15 +17,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rgr_dist.faults import UserError
-from rgr_dist.planning.forecast import limit_seconds, most_work
+from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, most_steps, step_cost
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.search.protocol import Probe
+from rgr_dist.study.cell import Cell
 
 if TYPE_CHECKING:
     from rgr_dist.search.tune.searcher import ProbeSearcher
 
 LONGEST_LOOK_AWAY = 5.0
 """Most seconds counted between two looks: if more passed, this process itself was stopped."""
+LIMIT_TIMES = 10.0
+"""A worker counts as hung after this many times the longest time that its probe may take."""
+UNMEASURED_TIMES = 100.0
+"""How many times slower than the guess the slowest engine is; used while no run shows the pace."""
 SETTING = "RGR_LEASE_SECONDS"
 SHORTEST = 600.0
 """Least seconds that a probe is given; ``SETTING`` in the environment overrides it."""
@@ -47,6 +52,23 @@ def shortest_limit() -> float:
             f"{SETTING}: {text!r} is not valid; give seconds, by default {SHORTEST:.0f}"
         )
     return seconds
+
+
+def most_work(cell: Cell, width: float, runs: int) -> float:
+    """Multiply-adds of this many runs if all go on to their limit."""
+    return runs * most_steps(cell) * step_cost(cell, width)
+
+
+def limit_seconds(work: float, seconds_per_work: float | None) -> float:
+    """Seconds after which a worker with this much to do counts as hung.
+
+    Args:
+        work: multiply-adds, at most.
+        seconds_per_work: of one core, for each of them; None if nothing has been measured.
+    """
+    if seconds_per_work is None:
+        seconds_per_work = UNMEASURED_TIMES / MULTIPLY_ADDS_PER_SECOND
+    return LIMIT_TIMES * work * seconds_per_work
 
 
 class TimeLimits:
