@@ -30,6 +30,15 @@ LEAST_GAP = 6.0
 EXTENSION_GAP = 2.0
 """To count, a law needs an AICc lower than each of its special cases by more than this."""
 
+K_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
+"""Values of k · (median m′/d_model) that are searched first, before the best one is refined."""
+
+REFINEMENTS = 3
+"""How often the grid of k is narrowed around its best value, each time about tenfold."""
+
+MANY, GROUPS = 60, 12
+"""With more than ``MANY`` cells, a twelfth of them is left out at a time instead of one cell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -159,11 +168,9 @@ def _plain(form: Form, coefficients: Array, k: float) -> list[float]:
     ]
 
 
-K_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
-"""Values of k · (median m′/d_model) that are searched first, before the best one is refined."""
-
-REFINEMENTS = 3
-"""How often the grid of k is narrowed around its best value, each time about tenfold."""
+def _k_grid(cells: pd.DataFrame) -> Array:
+    """The values of k that are searched first in these cells."""
+    return np.asarray(K_GRID / np.median(np.exp(log_load(cells))))
 
 
 def _maximise(
@@ -179,13 +186,13 @@ def _maximise(
     Args:
         near: k of the fit to all cells, around which k is searched when some are left out.
     """
-    load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
-    first = K_GRID / float(np.median(load)) if form.has_k else np.zeros(1)
+    design = form.design(cells)
+    first = _k_grid(cells) if form.has_k else np.zeros(1)
     if form.has_k and near is not None:
         first = np.concatenate([[0.0], max(near, float(first[1])) * np.geomspace(0.1, 10, 20)])
     grid = np.tile(first, (len(weights), 1))
     for _ in range(1 + REFINEMENTS * form.has_k):
-        offset = start + np.log1p(grid[:, :, None] * load)
+        offset = form.offset_at(cells, grid[:, :, None])
         result = fit(lower - offset, upper - offset, design, weights[:, None, :])
         at = result.log_likelihood.argmax(axis=1)
         rows = np.arange(len(weights))
@@ -205,7 +212,7 @@ def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits,
     if form.has_k:
         ends = _limits_of_k(form, cells, lower, upper, fitted.parameters["k"])
         offset = form.offset_at(cells, _inside(ends, cells)[:, None])
-        c = _limits_over_k(form, cells, form.design(cells), offset)
+        c = _limits_of_c(form, cells, form.design(cells), offset)
         low, high = ({"c": known_factor(end), "k": k} for end, k in zip(c, ends, strict=True))
         return (low if ends[1] is not None else low | {"c": 0.0}), high
     index = np.arange(len(form.unknowns))
@@ -223,12 +230,12 @@ def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits,
 
 def _inside(ends: tuple[float | None, float | None], cells: pd.DataFrame) -> Array:
     """Values of k between its limits, those of the grid included."""
-    grid = K_GRID / float(np.median(np.exp(log_load(cells))))
+    grid = _k_grid(cells)
     low, high = ends[0] or 0.0, grid[-1] if ends[1] is None else ends[1]
     return np.unique([*np.linspace(low, high, 40), *grid[(grid >= low) & (grid <= high)]])
 
 
-def _limits_over_k(
+def _limits_of_c(
     form: Form, cells: pd.DataFrame, design: Array, offset: Array
 ) -> tuple[float, float]:
     """95 % profile-likelihood limits of the constant, with k free too.
@@ -250,14 +257,14 @@ def _limits_of_k(
     form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
 ) -> tuple[float | None, float | None]:
     """95 % profile-likelihood limits of k; where the data set none, 0 below and None above."""
-    load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
+    design = form.design(cells)
 
     def fall(values: Array) -> Array:
-        offset = start + np.log1p(values[:, None] * load)
+        offset = form.offset_at(cells, values[:, None])
         return fit(lower - offset, upper - offset, design).log_likelihood
 
     cut = float(fall(np.array([k]))[0] - cut_off(lower, upper, np.ones(len(cells)), 2) / 2)
-    grid = np.unique(np.append(K_GRID / float(np.median(load)), k))
+    grid = np.unique(np.append(_k_grid(cells), k))
     inside = fall(grid) >= cut
     at = np.flatnonzero(inside)
     ends: list[float | None] = []
@@ -272,10 +279,6 @@ def _limits_of_k(
     return ends[0], ends[1]
 
 
-MANY, GROUPS = 60, 12
-"""With more than ``MANY`` cells, a twelfth of them is left out at a time instead of one cell."""
-
-
 def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float) -> float:
     """Root mean square error of each cell's log D_K*, predicted from the others.
 
@@ -286,7 +289,7 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
     design, truth = form.design(cells), middles(lower, upper)
     result, ks = _maximise(form, cells, lower, upper, weights, near=k)
-    offset = form.offset(cells) + np.log1p(ks[group] * np.exp(log_load(cells)))
+    offset = form.offset_at(cells, ks[group])
     errors = offset + np.einsum("np,np->n", design, result.coefficients[group]) - truth
     errors = np.where(np.isfinite(upper), errors, np.minimum(errors, 0.0))
     return float(np.sqrt((errors**2).mean()))
@@ -345,6 +348,6 @@ def predict(
     for i in range(len(at)):  # log D_K* at the new size is the constant of a design about it
         offset = form.offset_at(cells, ks[:, None]) - form.offset_at(at[i : i + 1], ks[:, None])
         design = np.column_stack([np.ones(len(cells)), own[:, 1:] - new[i, 1:]])
-        low[i], high[i] = _limits_over_k(form, cells, design, offset)
+        low[i], high[i] = _limits_of_c(form, cells, design, offset)
     below, above = np.hypot(centre - low, scatter), np.hypot(high - centre, scatter)
     return np.exp(centre), np.exp(centre - below), np.exp(centre + above)

@@ -38,7 +38,7 @@ class Form:
         return np.column_stack([np.ones(len(cells)), *self.columns(cells)])
 
     def offset_at(self, cells: pd.DataFrame, k: float | Array) -> Array:
-        """The part of log D_K* without a coefficient, at one value of k or many, shape (k, 1)."""
+        """The part of log D_K* without a coefficient, at one k, or at many of shape (…, 1)."""
         return self.offset(cells) + np.log1p(k * np.exp(log_load(cells)))
 
 
