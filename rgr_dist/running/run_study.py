@@ -67,14 +67,14 @@ def run_study(
     check_engine(execution.engine, trained or [study.record.name], execution.gpus)
     check_same_question(study, store, source, is_changed)
     if execution.address.startswith("ray://"):  # a task on that cluster drives
-        summary = drive_from_inside(_run_here, study, store, view, execution)
+        summary = drive_from_inside(_drive, study, store, view, execution)
     else:
-        summary = _run_here(study, store, view, execution)
+        summary = _drive(study, store, view, execution)
     keep_source(study, store, source)
     return summary
 
 
-def _run_here(study: Study, store: Store, view: View, execution: Execution) -> Summary:
+def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summary:
     """Drive the study from this process."""
     shortest_limit()  # an invalid one is refused before anything starts
     if any(cell.layer is not None for cell in study.cells):
@@ -109,13 +109,13 @@ def _connected(
 ) -> Iterator[int]:
     """Connect to a Ray that can train the remaining runs; gives how many probes it runs at once."""
     address, cells = execution.address, open_cells(study, search.portfolio)
-    is_here = address == "local"
-    if is_here:
+    is_local = address == "local"
+    if is_local:
         check_memory(study, cells, machine_memory(), "this machine")
-    if is_here and not is_connected():
+    if is_local and not is_connected():
         view.phase("starting Ray")
     with connect(address, execution.cpus, execution.gpus) as workers:
-        if not is_here:
+        if not is_local:
             check_memory(study, cells, node_memory(), "the largest node of the cluster")
         view.phase("starting workers")
         yield workers
@@ -146,19 +146,32 @@ def _train(
     def config_of(probe: Probe) -> dict[str, Any]:
         """A probe as the config of a trial: plain values only."""
         cell = feed.cells[probe.cell]
-        is_made = cell.record.task == "construction"
+        is_constructed = cell.record.task == "construction"
         return {
             "cell": cell.model_dump_json(),
             "sizes": study.search.sizes.config(probe.arm, probe.value),
             "seeds": list(probe.seeds),
             "budgets": smaller_limits(study, cell),
-            "engine": "auto" if is_made else engine,  # the chosen engine is for trained cells
+            "engine": "auto"
+            if is_constructed
+            else engine,  # the chosen engine is for trained cells
             "device": device,
         }
 
     def failed(probe: Probe, why: str) -> None:
         health.check()  # if Ray itself died, all workers went with it, and no run has failed
         recorder.record_lost(probe, engine, device, WHY.get(why, why))
+
+    def slots() -> int:
+        """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""
+        is_cluster = execution.address != "local"
+        if is_cluster:
+            summary.resize(slots_of(execution.cpus, gpus))
+        portfolio.slots = 1 if gpus else summary.workers  # on a GPU, lanes are fast side by side
+        return summary.workers + (is_cluster and summary.workers != execution.cpus)
+
+    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
+    limits = TimeLimits(recorder, searcher)
 
     def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
@@ -172,16 +185,6 @@ def _train(
                 view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
-    def slots() -> int:
-        """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""
-        is_cluster = execution.address != "local"
-        if is_cluster:
-            summary.resize(slots_of(execution.cpus, gpus))
-        portfolio.slots = 1 if gpus else summary.workers  # on a GPU, lanes are fast side by side
-        return summary.workers + (is_cluster and summary.workers != execution.cpus)
-
-    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
-    limits = TimeLimits(recorder, searcher)
     with health:
         run_trials(
             with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
