@@ -103,7 +103,7 @@ def born(process: int) -> str:
     return "ended" if fields[0] == "Z" else fields[19]
 
 
-def is_running(process: int, since: str) -> bool:
+def is_running(process: int, born_then: str) -> bool:
     """Whether the process runs on this machine and, if that is known, is the one started then."""
     try:
         os.kill(process, 0)
@@ -112,7 +112,7 @@ def is_running(process: int, since: str) -> bool:
     except OSError:  # it is another user's process
         pass
     found = born(process)
-    return not (found and since) or found == since
+    return not (found and born_then) or found == born_then
 
 
 class Lock:
@@ -137,7 +137,7 @@ class Lock:
             StoreError: another driver holds it; the message says who, since when, and what to do.
         """
         try:
-            self._say(holds=False)
+            self._write(holds=False)
             came = time.monotonic()
             # List twice: a listing may miss a file that is being rewritten.
             while others := self._living_others(came) or self._living_others(came):
@@ -148,7 +148,7 @@ class Lock:
                 if time.monotonic() - came > 3 * RENEW_EVERY:
                     raise self._taken_by(next(iter(known.values()), UNKNOWN))
                 time.sleep(LOOK_EVERY)
-            self._say(holds=True)
+            self._write(holds=True)
             self._renewing.start()
         except BaseException:
             self._remove(self._path)
@@ -174,7 +174,7 @@ class Lock:
         with suppress(StoreError):
             self._storage.remove(path)
 
-    def _say(self, holds: bool) -> None:
+    def _write(self, holds: bool) -> None:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
 
     def _written(self) -> dict[str, datetime | None]:
@@ -192,16 +192,17 @@ class Lock:
             came: when this driver wrote its file, on ``time.monotonic``'s clock.
         """
         written, living = self._written(), {}
-        began = written.pop(self._name, None)
-        for name, at in written.items():
+        own_written = written.pop(self._name, None)
+        for name, written_at in written.items():
             path, driver, silent_for = f"drivers/{name}", UNKNOWN, 0.0
             with suppress(StoreError, ValueError):  # it cannot be read, or is damaged
                 text = self._storage.read_text(path)
                 if text is None:
                     continue
                 driver = AS_JSON.validate_json(text)
-            if began and at:
-                silent_for = (began - at).total_seconds() + time.monotonic() - came
+            if own_written and written_at:
+                # Its age as ours was written, by the storage's clock, plus the time since, by ours.
+                silent_for = (own_written - written_at).total_seconds() + time.monotonic() - came
             if driver.has_gone(silent_for):
                 self._remove(path)
             else:
@@ -222,7 +223,7 @@ class Lock:
         while not self._ended.wait(RENEW_EVERY):
             with suppress(StoreError):  # the next attempt may succeed
                 if self._name in self._written():
-                    self._say(holds=True)
+                    self._write(holds=True)
                     continue
                 self._lost = (
                     f"this command has lost the store, as {self._path} is gone: the store was "
