@@ -24,8 +24,8 @@ from rgr_dist.cli.options import How
 from rgr_dist.engines.api import Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study
 
 Row = dict[str, Any]
 

@@ -40,8 +40,8 @@ from rgr_dist.planning.memory import run_memory
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study
 from rgr_dist.study.training import Training
 from search_cost import no_runs, recorded
 from threshold_search.simulate import simulate

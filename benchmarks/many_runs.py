@@ -34,8 +34,8 @@ from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study
 
 HEADS, MAX_D_K, SEEDS = (1, 2, 4), 57, 10
 PARTS = 40

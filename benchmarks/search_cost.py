@@ -46,10 +46,10 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import ArmResult, ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost
 from threshold_search.curves import RecordedCurve
 from threshold_search.optuna_asked import smallest_by_optuna

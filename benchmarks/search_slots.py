@@ -32,7 +32,7 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, ProbeKey
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from search_cost import Row, no_runs, recorded
 from threshold_search.curves import SHAPES, SyntheticCurve
 from threshold_search.simulate import Curves, SimulatedRun, probes_per_arm, simulate

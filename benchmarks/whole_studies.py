@@ -33,7 +33,7 @@ from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.running.execution import Execution
 from rgr_dist.running.run_study import run_study
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 
 STUDIES = ["quickstart", "gpt2-small", "base-grid", "budget", "diagonal"]
 SIZES = 4

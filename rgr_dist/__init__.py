@@ -18,7 +18,7 @@ if _typing.TYPE_CHECKING:
     from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
     from rgr_dist.search.tune.threshold_search import ThresholdSearch
     from rgr_dist.store.store import Store
-    from rgr_dist.study.document import shipped_studies as studies
+    from rgr_dist.study.yaml_document import shipped_studies as studies
 
     __version__: str
 
@@ -44,7 +44,7 @@ _NAMES = {
     "find_thresholds": ("rgr_dist.search.tune.find_threshold", "find_thresholds"),
     "load": ("rgr_dist.open_study", "load"),
     "run": ("rgr_dist.open_study", "run"),
-    "studies": ("rgr_dist.study.document", "shipped_studies"),
+    "studies": ("rgr_dist.study.yaml_document", "shipped_studies"),
 }
 
 

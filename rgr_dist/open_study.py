@@ -20,10 +20,10 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import CellName, cell_named, heads_named
 from rgr_dist.study.study import Study as Resolved
+from rgr_dist.study.study_file import load_study, parse_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

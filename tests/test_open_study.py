@@ -16,9 +16,9 @@ from rgr_dist.analysis.load import open_results
 from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.store.store import Store
-from rgr_dist.study.document import load_yaml
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
+from rgr_dist.study.yaml_document import load_yaml
 from tests.analysis.written_page import write_report
 from tests.small_study import write_study
 from tests.store.made_up_runs import run_row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 
 PAPER: dict[str, Any] = {  # App. A.1; heads, target and seeds from Sec. 6.1
     "model": "max",

@@ -18,7 +18,7 @@ from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, orig
 from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.store.store import Store
-from rgr_dist.study.document import shipped_studies
+from rgr_dist.study.yaml_document import shipped_studies
 
 
 def headline(results: StudyResults) -> str:

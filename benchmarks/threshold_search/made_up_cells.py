@@ -20,9 +20,9 @@ from scipy.special import ndtr
 from rgr_dist.planning.portfolio import plan_cell, seed_test
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, ProbeKey
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 from threshold_search.simulate import SimulatedRun
 
 SEEDS = 64

@@ -39,7 +39,7 @@ def read(store: str, study: str) -> None:
     from rgr_dist.analysis.laws.families import laws
     from rgr_dist.analysis.load import open_results
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.study_file import load_study
 
     loaded = load_study(study)
     results = open_results(loaded, Store(store))

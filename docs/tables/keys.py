@@ -16,10 +16,10 @@ from rgr_dist.study.construction import Construction
 from rgr_dist.study.database import Facts, Function, LowRank, Partial, Predicates
 from rgr_dist.study.edge_list import EdgesFile
 from rgr_dist.study.families import Binary, Gaussian, OneHot, Permutation, Regular, StandIn
-from rgr_dist.study.from_yaml import CellItem, StudyFile
 from rgr_dist.study.models import RECORDS, Model
 from rgr_dist.study.search import Search, Settings
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
+from rgr_dist.study.study_file import CellItem, StudyFile
 from rgr_dist.study.token_table import TableFile
 from rgr_dist.study.training import Context, Training
 from rgr_dist.study.triple_list import TriplesFile

@@ -28,7 +28,7 @@ def read(store: str) -> None:
     from rgr_dist.analysis.rows import by_size
     from rgr_dist.analysis.theory.phases import phases
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.study_file import load_study
 
     study = load_study(STUDY)
     rows = by_size(phases(open_results(study, Store(store))).drop(columns="cell_id"))

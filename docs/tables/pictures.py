@@ -25,7 +25,7 @@ def take(store: str) -> None:
     from rgr_dist.analysis.report.contents import figures, sections
     from rgr_dist.analysis.report.publish import report
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.study_file import load_study
 
     with tempfile.TemporaryDirectory() as folder:
         results = open_results(load_study(STUDY), Store(store))

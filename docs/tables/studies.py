@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.document import shipped_studies, shipped_text
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.shipped import about
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
+from rgr_dist.study.yaml_document import shipped_studies, shipped_text
 from tables.markdown import plain, table
 
 PLANS = Path(__file__).parent.parent / "results" / "plans.json"

@@ -64,7 +64,7 @@ def read(store: str) -> None:
     from rgr_dist.analysis.budgets.step_limits import gains, limits
     from rgr_dist.analysis.load import open_results
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.study_file import load_study
 
     study = load_study(STUDY)
     results = open_results(study, Store(store))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 from tables.markdown import table
 from tables.results import FOLDER, printed
 

@@ -20,7 +20,7 @@ def init(
     """Write NAME.yaml, a commented study to start from."""
     from importlib.resources import files
 
-    from rgr_dist.study.from_yaml import parse_study
+    from rgr_dist.study.study_file import parse_study
 
     parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses an invalid name
     path = Path(f"{name}.yaml")

@@ -71,9 +71,9 @@ def opened(
         UserError: there is no store.
     """
     from rgr_dist.store.store import Store
-    from rgr_dist.study.document import is_known
-    from rgr_dist.study.from_yaml import load_study
     from rgr_dist.study.input_file import exists
+    from rgr_dist.study.study_file import load_study
+    from rgr_dist.study.yaml_document import is_known
 
     kept = Path(out, "studies", study, "study.yaml")
     if Path(study).name == study and exists(kept) and not is_known(study):

@@ -42,8 +42,8 @@ COMPILING = "on top: ten seconds or more for each width of each layer of a file,
 
 def studies(how: How = Format.TABLE) -> None:
     """The studies that ship: what each asks, where the paper asks it, and what it costs."""
-    from rgr_dist.study.document import shipped_studies
     from rgr_dist.study.shipped import about
+    from rgr_dist.study.yaml_document import shipped_studies
 
     print_listing({"studies": [*map(about, shipped_studies())]}, how)
 
@@ -105,7 +105,7 @@ def run(
     """Run what a study still lacks, then write its report. Run it again to resume or extend."""
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.study_file import load_study
 
     resolved = load_study(study, set_ or ())
     store = Store(out)

@@ -56,8 +56,8 @@ def tune(
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.running.execution import Execution
     from rgr_dist.study.errors import StudyError
-    from rgr_dist.study.from_yaml import load_study
     from rgr_dist.study.select import cells_named, heads_named
+    from rgr_dist.study.study_file import load_study
     from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
     with opened(study, set_, out, may_be_new=True) as (resolved, store):

@@ -18,8 +18,8 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 
 Rows = list[dict[str, Any]]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from rgr_dist.store.store import Store
-from rgr_dist.study.document import load_yaml, shipped_studies
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
+from rgr_dist.study.yaml_document import load_yaml, shipped_studies
 
 PYTHON = "Python"
 """The source of a study that was written in Python: no file says which study it continues."""

@@ -27,7 +27,7 @@ from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.address import PROTOCOL, canonical_json
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.document import load_yaml
+from rgr_dist.study.yaml_document import load_yaml
 
 Row = dict[str, Any]
 ROWS_AT_ONCE = 10_000

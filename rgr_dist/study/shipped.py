@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rgr_dist.study.document import shipped_text
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
+from rgr_dist.study.yaml_document import shipped_text
 
 
 def about(name: str) -> dict[str, Any]:

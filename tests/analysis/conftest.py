@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.made_up import search_all, study_of
 from tests.analysis.written_page import write_report

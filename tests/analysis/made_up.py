@@ -22,9 +22,9 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.store import made_up_runs
 
 Row = dict[str, Any]

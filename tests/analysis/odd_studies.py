@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis.made_up import results_of, run_row, search_all, study_of, threshold_row
 
 GRID = [(m, d_model) for m in (64, 128) for d_model in (16, 32, 64)]

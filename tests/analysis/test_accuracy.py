@@ -13,8 +13,8 @@ from scipy import stats
 from rgr_dist.analysis.splits.accuracy import splits
 from rgr_dist.analysis.splits.findings import collapses, headline
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.written_page import write_report
 

@@ -11,8 +11,8 @@ import pytest
 from rgr_dist.analysis.budgets.figures import cell_title, gain_words
 from rgr_dist.analysis.budgets.section import section
 from rgr_dist.analysis.budgets.step_limits import families, gains, headline, limits, verdict
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.page_numbers.reading import paragraphs
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions.probes import probes as curves
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.written_page import write_report
 

@@ -21,8 +21,8 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 
 TINY = {
     "name": "tiny-facts",

@@ -16,8 +16,8 @@ from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis.made_up import frame, results_of, run_row
 from tests.analysis.test_facts import TINY, rows_of
 

@@ -23,7 +23,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import math as math_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -16,8 +16,8 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 SEEDS = 3

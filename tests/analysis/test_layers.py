@@ -18,8 +18,8 @@ from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 LAYERS: list[Any] = ["max", {"zoo": "multi_query"}, {"zoo": "latent"}]

@@ -28,9 +28,9 @@ from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.test_colours import contrast
 

@@ -8,7 +8,7 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.provenance import differences, origins, settings
 from rgr_dist.analysis.rows import by_size, rows_of
 from rgr_dist.study.address import PROTOCOL
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.page_numbers.reading import paragraphs
 

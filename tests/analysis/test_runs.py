@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from rgr_dist.analysis.runs import asked, cost_of, scored
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 

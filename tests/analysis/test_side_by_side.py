@@ -16,7 +16,7 @@ from rgr_dist.analysis.report.comparison.differences import differences
 from rgr_dist.analysis.report.comparison.section import answer, summary
 from rgr_dist.analysis.report.comparison.widths import cells
 from rgr_dist.analysis.report.publish import comparison
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 NAMES = ("one", "other")

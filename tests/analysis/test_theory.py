@@ -26,8 +26,8 @@ from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means, rounded_thresholds
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study, parse_study
 from tests.analysis import made_up
 from tests.analysis.written_page import write_report
 

@@ -16,7 +16,7 @@ from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 PLACES = {(32, 8): 14, (64, 16): 16, (128, 32): 20, (256, 64): 26}

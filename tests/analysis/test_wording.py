@@ -28,8 +28,8 @@ from rgr_dist.analysis.wording import (
     with_limits,
     with_range,
 )
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.page_numbers.reading import paragraphs
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.run_here import thresholds_here
 from tests.small_study import write_study
 

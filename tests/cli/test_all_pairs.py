@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 from tests.cli.test_theory_verbs import listed
 from tests.planning.made_up_runs import trained
 from tests.store.made_up_runs import run_row

@@ -11,7 +11,7 @@ import yaml
 from rgr_dist.cli import call
 from rgr_dist.cli.watching import _page
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here, thresholds_here
 
 STUDY = {

@@ -30,9 +30,9 @@ from rgr_dist.cli.threshold_tables import (
 from rgr_dist.planning.listing import failures
 from rgr_dist.running.progress import Summary
 from rgr_dist.store.store import Store
-from rgr_dist.study.document import shipped_studies
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.select import cell_named
+from rgr_dist.study.study_file import load_study, parse_study
+from rgr_dist.study.yaml_document import shipped_studies
 from tests.analysis import made_up
 from tests.small_study import write_study
 from tests.store.made_up_runs import failed_row

@@ -10,7 +10,7 @@ import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.engines.check_layers import check_layers
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.small_study import Refused, Rgr, write_study
 
 TEMPERATE = {"file": "mine.py", "temperature": 0.5}

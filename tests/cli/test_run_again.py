@@ -14,7 +14,7 @@ from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.report.report_cache import written_before
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 
 HOME = Path("results/studies/small")
 PAGE = HOME / "report/index.html"

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file
 
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 from rgr_dist.theory import draws
 from tests.small_study import Refused
 

@@ -25,7 +25,7 @@ from rgr_dist.cli import call, watching
 from rgr_dist.cli.watching import make_server
 from rgr_dist.planning.brackets import MEANINGS
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.chromium import chromium, needs_chromium
 
 

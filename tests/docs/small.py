@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rgr_dist.study.document import shipped_studies, shipped_text
+from rgr_dist.study.yaml_document import shipped_studies, shipped_text
 from tests.small_study import SMALL
 
 CELL = {"m": 16, "d_model": 16}

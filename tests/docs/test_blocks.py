@@ -22,8 +22,8 @@ from safetensors.numpy import save_file
 
 from rgr_dist import find_threshold
 from rgr_dist.cli import call
-from rgr_dist.study.document import shipped_studies
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
+from rgr_dist.study.yaml_document import shipped_studies
 from tests.docs.pages import PAGES, README, ROOT, Block, blocks, printed
 from tests.docs.small import small_command, small_script, write_small
 

@@ -16,7 +16,7 @@ import write
 from rgr_dist import cli
 from rgr_dist.cli import options
 from rgr_dist.store.store import STUDY_TABLES
-from rgr_dist.study.document import shipped_studies
+from rgr_dist.study.yaml_document import shipped_studies
 from tables import studies
 from tests.docs.pages import OTHERS, PAGES, README, ROOT, anchors, blocks, prose, verbs
 

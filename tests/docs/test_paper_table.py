@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rgr_dist.study.document import shipped_studies
+from rgr_dist.study.yaml_document import shipped_studies
 from tests.docs.pages import ROOT, verbs
 
 PAGE = (ROOT / "docs/paper.md").read_text("utf-8")

@@ -10,9 +10,9 @@ import torch
 
 from rgr_dist.engines.api import Engine
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 
 CPU = torch.device("cpu")
 PLAIN = LanesEngine(dtype=torch.float64, compiled=False)

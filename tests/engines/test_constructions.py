@@ -13,8 +13,8 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.constructions import ConstructionEngine
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study, parse_study
 from tests.small_study import Rgr
 
 

@@ -11,8 +11,8 @@ from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.constructions import ConstructionEngine
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.draws import problem_of
 from rgr_dist.theory.layer import Layer

@@ -25,7 +25,7 @@ from rgr_dist.cli import app
 from rgr_dist.store.parts import part_name, written
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.document import shipped_studies, shipped_text
+from rgr_dist.study.yaml_document import shipped_studies, shipped_text
 from tests.malformed.mutations import ODD, of_bytes, of_structure, of_tokens, value, word
 from tests.small_study import SMALL
 from tests.store.made_up_runs import run_row

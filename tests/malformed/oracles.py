@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rgr_dist.study.document import load_yaml
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.triple_list import read_triples
+from rgr_dist.study.yaml_document import load_yaml
 from rgr_dist.theory.vectors import read_vectors
 
 

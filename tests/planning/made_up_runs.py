@@ -12,9 +12,9 @@ from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
 """Smallest passing d_k of each head of the made-up cells."""

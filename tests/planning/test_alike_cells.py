@@ -11,7 +11,7 @@ from rgr_dist.cli import call
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.run_here import thresholds_here
 from tests.small_study import SMALL, write_study
 

@@ -14,8 +14,8 @@ from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 
 
 def study_of(*cells: tuple[int, int], name: str = "prior", **other: Any) -> Study:

@@ -22,8 +22,8 @@ from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import decision_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study, parse_study
 from tests.planning.made_up_runs import runs_of, study_of
 from tests.planning.made_up_runs import trained as plain_rows
 from tests.store.made_up_runs import run_row

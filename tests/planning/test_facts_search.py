@@ -18,8 +18,8 @@ from rgr_dist.store.row import run_row
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 
 WIDTHS = {1: 11, 2: 5, 8: 4}
 """Smallest passing d_vo of each setting of the made-up cells."""

@@ -13,9 +13,9 @@ from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.planning.memory import check_memory, run_memory
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 from tests.small_study import write_study
 
 BRIEF = {"max_steps": 2, "check_every": 1}

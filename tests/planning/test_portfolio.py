@@ -20,10 +20,10 @@ from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe, ProbeKey
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
 
 

@@ -11,7 +11,7 @@ from rgr_dist.planning import expectations
 from rgr_dist.planning.same_question import check_same_question, keep_source
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.study_file import load_study, parse_study
 
 CELL = {"m": 64, "d_model": 16}
 

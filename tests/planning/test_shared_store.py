@@ -11,8 +11,8 @@ from rgr_dist.planning.explain import explain_cell
 from rgr_dist.planning.listing import run_rows, study_status
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import study_of
 from tests.store.made_up_runs import failed_row, run_row
 

@@ -10,8 +10,8 @@ from typing import Any
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.run_here import search_here, thresholds_here
 from tests.small_study import SMALL
 

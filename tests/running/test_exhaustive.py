@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.run_here import thresholds_here
 
 SEEDS = 10

@@ -7,8 +7,8 @@ from typing import Any
 
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.run_here import thresholds_here
 
 BAR = 0.8

@@ -13,7 +13,7 @@ from rich.console import Console
 from rgr_dist.cli.live import bracket_table
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.small_study import Rgr, write_study
 
 SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}

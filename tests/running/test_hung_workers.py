@@ -30,7 +30,7 @@ from rgr_dist.search.tune.searcher import ProbeSearcher
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.cli.test_faults import workers_marked
 from tests.small_study import RGR, SMALL, Refused, runs_on, tables, write_study
 

@@ -13,8 +13,8 @@ from rgr_dist.running import run_study
 from rgr_dist.running.execution import Execution
 from rgr_dist.running.worker import train_rows
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import parse_study
 from tests.small_study import SMALL
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
 from tests.small_study import RGR, parts, runs_on, tables, write_study

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rgr_dist.study import assets
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study, parse_study
 
 
 @given(st.sets(st.tuples(st.integers(0, 10**6), st.integers(0, 99)), min_size=1).map(sorted))

@@ -12,9 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.study.document import load_yaml, shipped_studies, shipped_text
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.study_file import load_study, parse_study
+from rgr_dist.study.yaml_document import load_yaml, shipped_studies, shipped_text
 
 FUNCTION = {"family": "function", "keys": 8, "queries": 4, "values": 8}
 VALID: dict[str, dict[str, Any]] = {

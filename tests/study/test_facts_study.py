@@ -11,11 +11,11 @@ import yaml
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study, parse_study
 
 FUNCTION = {"family": "function", "keys": 8, "queries": 4, "values": 8}
 SEARCH = {"axis": "d_vo", "per": {"d_qk": [1, 2, 4]}}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.study.document import load_yaml
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.layer_file import read_fields, zoo
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
+from rgr_dist.study.yaml_document import load_yaml
 
 TEXT = """
 raise SystemExit("it is not run")

@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist.study.address import canonical_json
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.written_studies import PAPER, document, run_of
 
 

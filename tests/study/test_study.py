@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist import paper
-from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.shipped import about
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study, parse_study
+from rgr_dist.study.yaml_document import shipped_studies
 from tests.written_studies import PAPER, document
 
 

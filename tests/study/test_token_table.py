@@ -20,9 +20,9 @@ from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.matching_task import MatchingTask
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 
 VOCABULARY, WIDTH = 40, 8
 COUNTS = {7: 50, 3: 90, 12: 50, 39: 10**6, 0: 8, 21: 7, 5: 6, 30: 5, 31: 4, 32: 3, 33: 2, 34: 1}

@@ -14,8 +14,8 @@ from safetensors.numpy import save_file
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study, parse_study
 
 DOCUMENT: dict[str, Any] = {
     "name": "x",

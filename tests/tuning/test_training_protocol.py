@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.select import cell_named, cells_named, heads_named
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from rgr_dist.study.training import Training
 from rgr_dist.tuning.training_protocol import (
     SPACE,

@@ -16,7 +16,7 @@ import pytest
 from rgr_dist.cli import call
 from rgr_dist.running.execution import Execution
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.study_file import load_study, parse_study
 from rgr_dist.tuning.driver import tune_protocol
 from rgr_dist.tuning.training_protocol import SPACE, TunedProbe, Tuning
 from tests.small_study import RGR, SMALL, Refused, write_study

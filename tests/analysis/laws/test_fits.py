@@ -22,7 +22,7 @@ from rgr_dist.analysis.laws.section import law_words
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
 

@@ -13,8 +13,8 @@ import pytest
 from rgr_dist.analysis.laws.points import points, with_protocols
 from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
-from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import Search
+from rgr_dist.study.study_file import load_study, parse_study
 from rgr_dist.study.training import Context
 
 HEADS = Search().heads

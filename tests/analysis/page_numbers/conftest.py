@@ -12,9 +12,9 @@ import pytest
 from rgr_dist.analysis.load import open_results
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
 from tests.analysis.made_up import Row, as_the_paper, trained
 from tests.analysis.page_numbers import by_hand
 from tests.analysis.written_page import write_report

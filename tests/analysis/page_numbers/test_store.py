@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study_file import load_study
 from tests.analysis.page_numbers.by_hand import rows_of
 from tests.analysis.page_numbers.conftest import Stored, stored
 

@@ -30,9 +30,9 @@ from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.analysis.made_up import Row, Score, ended, trained
 from tests.store.made_up_runs import failed_row
 

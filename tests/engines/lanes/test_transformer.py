@@ -18,8 +18,8 @@ from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.run import Run
+from rgr_dist.study.study_file import load_study
 from tests.engines.shapes import assert_close
 
 CPU = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""Reads a study file: YAML as written becomes the cells and the search of a ``Study``.
+"""What a study file may say, and how that becomes the cells and the search of a ``Study``.
 
 Every key that is left out takes the paper's value, and an unknown key is an error.
 """
@@ -20,7 +20,6 @@ from rgr_dist.study.cell import NEEDS_DATABASE, Cell
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
-from rgr_dist.study.document import plain, read_document, shipped_studies
 from rgr_dist.study.edge_list import EdgesFile, counted_items, load_edges
 from rgr_dist.study.errors import StudyError, validated, within
 from rgr_dist.study.input_file import FileKeys
@@ -32,16 +31,15 @@ from rgr_dist.study.spec import LARGEST_COUNT, OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
 from rgr_dist.study.triple_list import TriplesFile, load_triples
+from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
 Load = Callable[[str], Keys]
 Files = dict[str, dict[str, Any]]
 """The keys of a study that name an array's files, by the array's digest."""
 
-OVERRIDES = ("context", "training", "graph", "database", "facts")
+CELL_PARTS = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
-
-
 MOST_KEYS = 100
 """A part with more keys than this has unknown ones: it is refused, its lists not expanded."""
 MOST_CELLS = 1_000
@@ -149,7 +147,7 @@ class _Expansion:
         self.written, self.home = written, home
         self.files: Files = {}
         self.models = self._models()
-        # An unknown model is refused with its first cell.
+        # A model that is no text, such as 3, is refused with its first cell.
         self.record: Model = MODELS.get(str(self.models[0]["model"]), MODELS["max"])
         self.table: TableFile | None = None
         if written.embedding.get("family") == "table":
@@ -234,7 +232,7 @@ class _Expansion:
         """The cells of an entry for one model: every combination of its lists."""
         written, item = self.written, self.written.cells[index]
         here = f"cells[{index}]."
-        own = [part for part in OVERRIDES if getattr(item, part)]
+        own = [part for part in CELL_PARTS if getattr(item, part)]
         places = dict.fromkeys(("m", "d_model", *own), here)
         training = {**self.record.training, **written.training, **item.training}
         if "construction" in model and model is not self.models[0]:
