@@ -82,6 +82,7 @@ def construct(
     from rgr_dist.theory.bounds import softmax_floor
     from rgr_dist.theory.construct import signatures_of
     from rgr_dist.theory.draws import Constructor, tracked
+    from rgr_dist.theory.smallest_width import not_found, smallest_width, why_not_found, widest
 
     if find is not None and not 0 < find <= 1:
         raise UserError(
@@ -115,7 +116,7 @@ def construct(
     store = None if out is None else _store_for(made, out)
     _check_memory(cell, 1, 1)  # before a graph is drawn, to count its heads
     h, facts = made.heads(), dict[str, Any]()
-    _check_memory(cell, h, made.widest if find is not None and algorithm == "2" else 1)
+    _check_memory(cell, h, widest(made) if find is not None and algorithm == "2" else 1)
     width: int | None
     if find is not None:
         with Console(stderr=True).status("searching") as status:  # only in a terminal
@@ -124,9 +125,9 @@ def construct(
                 _check_memory(cell, h, d_k)
                 status.update(f"trying d_k = {d_k}")
 
-            width = made.find(h, draws, find, trying)
+            width = smallest_width(made, h, draws, find, trying)
         if width is None:
-            facts["not_found"] = made.why_not_found(h)
+            facts["not_found"] = why_not_found(made, h)
     elif d_k is not None or algorithm in ("trivial", "limit"):
         width = d_k or 1
     elif signatures == "orthogonal":
@@ -148,7 +149,7 @@ def construct(
     if store is not None and width:
         made.build(0, h, width)  # refuses invalid options before anything is stored
         _keep(made.runs(h, width, draws), store)
-    row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws, tracked)
+    row = made.measure(h, width, draws, tracked) if width else not_found(made, h, draws, tracked)
     if algorithm == "5":
         facts |= made.promised_heads()
     if algorithm == "2":

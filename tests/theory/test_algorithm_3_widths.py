@@ -14,6 +14,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.theory.construct import problem_of, signatures_of
 from rgr_dist.theory.draws import Constructor
+from rgr_dist.theory.smallest_width import smallest_width
 
 ROOT = Path(__file__).parents[2]
 DRAWS, SHARE = 400, 0.99
@@ -51,7 +52,7 @@ def by_every_width(cell: Cell, options: Construction, first: int = 0) -> int:
 @pytest.mark.parametrize("m", [64, 128, 256])
 def test_the_smallest_width_is_the_least_of_all(m: int, signatures: str) -> None:
     cell, options = asked(m, signatures)
-    found = Constructor(cell, "3", options).find(1, DRAWS, SHARE)
+    found = smallest_width(Constructor(cell, "3", options), 1, DRAWS, SHARE)
     assert found == by_every_width(cell, options)
 
 

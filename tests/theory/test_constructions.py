@@ -21,6 +21,7 @@ from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.matchings import batched, blocks, edges_of, max_degree
 from rgr_dist.theory.projections import project
+from rgr_dist.theory.smallest_width import not_found, smallest_width, widest
 from rgr_dist.theory.template import Signatures, limit_layer, template_layer, trivial_layer
 
 PRINTED = Construction()
@@ -176,7 +177,7 @@ def test_the_limit_has_the_matchings_of_its_algorithm() -> None:
         Q, K = ((problem.X @ W).reshape(10, h, -1) for W in (built.layer.W_Q, built.layer.W_K))
         scores.append(np.einsum("ihk,jhk->hij", Q, K))
     np.testing.assert_allclose(scores[0] / wide, scores[1], atol=0.06)
-    found = made.find(h, 1, 1.0)
+    found = smallest_width(made, h, 1, 1.0)
     assert found is not None
     assert made.score(0, h, found).exact
 
@@ -286,16 +287,16 @@ def test_the_trivial_layer_fails_where_a_longer_row_leans_to_an_edge() -> None:
 
 def test_the_search_for_a_width_finds_the_smallest_of_all() -> None:
     made = Constructor(cell(24, 24, "onehot"), "3", Construction(signatures="rademacher"))
-    found = made.find(1, 40, 0.9)
+    found = smallest_width(made, 1, 40, 0.9)
     rates = {d_k: made.measure(1, d_k, 40)["success_rate"] for d_k in range(1, 70)}
     assert found == min(d_k for d_k, rate in rates.items() if rate >= 0.9)
 
 
 def test_where_the_limit_fails_no_width_is_tried() -> None:
     made, tried = Constructor(cell(64, 16), "1"), list[int]()
-    assert made.find(made.heads(), 3, 0.99, tried.append) is None
+    assert smallest_width(made, made.heads(), 3, 0.99, tried.append) is None
     assert tried == []
-    row = made.not_found(4, 3)
+    row = not_found(made, 4, 3)
     assert row["d_k"] is None
     assert row["success_rate"] == 0
     assert 0.4 < row["mean_f1"] < 0.8
@@ -308,9 +309,9 @@ def test_algorithm_2_is_tried_up_to_four_times_the_union_bound() -> None:
         bars.append(len(draws))
         return draws
 
-    assert made.find(4, 2, 1.0, tried.append) is None
-    assert max(tried) == made.widest == math.ceil(4 * 40 * math.log(32))
-    assert made.not_found(4, 2, steps)["d_k"] is None
+    assert smallest_width(made, 4, 2, 1.0, tried.append) is None
+    assert max(tried) == widest(made) == math.ceil(4 * 40 * math.log(32))
+    assert not_found(made, 4, 2, steps)["d_k"] is None
     assert bars == [2]
 
 
