@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 PROTOCOL = 1
@@ -22,3 +23,19 @@ def digest(value: Any, length: int) -> str:
 
 def digest_of_text(text: str, length: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def cell_address(config_json: str) -> str:
+    """Address of a cell, from its canonical JSON."""
+    return digest_of_text(f'{{"cell":{config_json},"protocol":{PROTOCOL}}}', 16)
+
+
+def run_json(cell_json: str, own: Mapping[str, Any]) -> str:
+    """Canonical JSON of a run, from that of its cell and its own keys."""
+    keys = canonical_json({"protocol": PROTOCOL, **own}).removeprefix("{")
+    return f'{{"cell":{cell_json},{keys}'  # the key that sorts first
+
+
+def run_address(config_json: str) -> str:
+    """Address of a run, from its canonical JSON."""
+    return digest_of_text(config_json, 32)

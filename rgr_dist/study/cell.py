@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from rgr_dist.study.address import PROTOCOL, canonical_json, digest_of_text
+from rgr_dist.study.address import canonical_json, cell_address
 from rgr_dist.study.construction import Construction, canonical
 from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
@@ -165,4 +165,4 @@ class Cell(Spec):
     @cached_property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
-        return digest_of_text(f'{{"cell":{self.config_json},"protocol":{PROTOCOL}}}', 16)
+        return cell_address(self.config_json)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from rgr_dist.study.address import PROTOCOL, canonical_json, digest_of_text
+from rgr_dist.study.address import run_address, run_json
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.spec import Count, Spec
 
@@ -51,11 +51,9 @@ class Run(Spec):
     @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        others = self.model_dump(mode="json", exclude={"cell"})
-        keys = canonical_json({"protocol": PROTOCOL, **others}).removeprefix("{")
-        return f'{{"cell":{self.cell.config_json},{keys}'  # the key that sorts first
+        return run_json(self.cell.config_json, self.model_dump(mode="json", exclude={"cell"}))
 
     @property
     def run_id(self) -> str:
         """Address of the run: hash of ``config_json``."""
-        return digest_of_text(self.config_json, 32)
+        return run_address(self.config_json)
