@@ -15,6 +15,7 @@ from rgr_dist.analysis.records import integer, parse_certificate
 from rgr_dist.analysis.rows import Row, named, rows_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.thresholds.hover_text import head_hover_text
 from rgr_dist.analysis.thresholds.rows import thresholds_of
 
 
@@ -86,16 +87,9 @@ def heads_of(results: StudyResults) -> list[Row]:
     for row in named(results, by_heads_of(results)):
         threshold = stored[row["cell_id"], row[axis.arm]]
         row |= {name: threshold[name] for name in kept if name in threshold}
-        width = wording.with_range(row[axis.total], threshold[axis.low], threshold[axis.high])
-        row["width_words"] = width
+        ends = threshold[axis.low], threshold[axis.high]
+        row["width_words"] = wording.with_range(row[axis.total], *ends)
         row["certificate_words"] = certificate_words(row["certificate"], results.study)
-        is_ = "= " if row[axis.total] is not None else ""
-        text = [
-            f"{row['full']}, {axis.shown_arm} = {row[axis.arm]}",
-            f"{axis.total} {is_}{width}, {row['status']}",
-        ]
-        if row["certificate_words"] != wording.MISSING:
-            text.append(row["certificate_words"])
-        row["text"] = "\n".join(text)
+        row["text"] = head_hover_text(axis, row)
         rows.append(row)
     return rows

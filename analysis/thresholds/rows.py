@@ -9,16 +9,9 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, named
 from rgr_dist.analysis.thresholds.best import with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.thresholds.hover_text import cell_hover_text
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.paper import capacity_scale, compression
-
-STATUS = {
-    "found": "found",
-    "censored": "censored: no pass up to the largest width allowed",
-    "pruned": "pruned: cannot come within the kept margin of the best head",
-    "inconsistent": "inconsistent: a wider probe fails where a narrower one passes",
-    "open": "open: the search is not finished",
-}
 
 
 @per_study
@@ -49,7 +42,7 @@ def cells_of(results: StudyResults) -> list[Row]:
             row[axis.best_arm], *(row[f"{axis.shown_arm}_{end}"] for end in ("low", "high"))
         )
         row["certificate_words"] = certificate_words(row["certificate"], results.study)
-        row["text"] = _text(results, row)
+        row["text"] = cell_hover_text(axis, row)
         rows.append(row)
     return rows
 
@@ -58,19 +51,3 @@ def cells_of(results: StudyResults) -> list[Row]:
 def drawn_cells_of(results: StudyResults) -> list[Row]:
     """The cells that figures show: of those that differ in the step limit alone, the largest."""
     return [row for row in cells_of(results) if row["largest"]]
-
-
-def _text(results: StudyResults, row: Row) -> str:
-    axis, lines = results.study.search.sizes, [row["full"]]
-    if row[axis.total] is None:
-        known = row["width_words"] != wording.MISSING
-        bound = f"{axis.total}* {row['width_words']}, " if known else ""
-        lines.append(bound + STATUS[row["status"]])
-    else:
-        so_far = ", so far" if row["status"] == "open" else ""
-        value = f"{axis.value} = {row[axis.value]}"
-        lines.append(f"{axis.total}* = {row['width_words']}{so_far}")
-        lines.append(f"{axis.shown_arm}* = {row['arm_words']}, {value}")
-    if row["certificate_words"] != wording.MISSING:
-        lines.append(row["certificate_words"])
-    return "\n".join(lines)
