@@ -7,8 +7,9 @@ time, and ends as soon as the answer is no. Mean squared error of retrieved mess
 each context is scored, and no check ends early. In all cases only a lane's own numbers enter its
 score.
 
-Shapes in names: n contexts of l items, m items (and one of padding), r = the most out-neighbours
-of an item, p some of the items, h heads, k = d_k, v = width of a message.
+Shapes in names: L lanes, n contexts of l items, m items (and one of padding), r = the most
+out-neighbours of an item, p some of the items, h heads, d = d_model, k = d_k, v = width of a
+message.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _InContexts:
         scores = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE_ON_GPU
         return max(1, scores // (h * self.nodes.shape[1] ** 2))
 
-    def scores(self, layer: Layer | OwnLane) -> Callable[[Tensor], Tensor]:
+    def scorer_of(self, layer: Layer | OwnLane) -> Callable[[Tensor], Tensor]:
         """A function from the numbers of some contexts, [n], to their scores, [n, l, l]."""
         if isinstance(layer, Layer):
             return partial(self._combined, layer, layer.project())
@@ -182,9 +183,10 @@ class _InContexts:
     def _combined(self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor) -> Tensor:
         """Scores of some contexts from the queries and keys of all items."""
         nodes, h = self.nodes[block], layer.h
-        by_head = (h * len(nodes), nodes.shape[1], -1)
+        n, l_padded = nodes.shape
+        by_head = (h * n, l_padded, -1)
         Q, K = (P.index_select(1, nodes.flatten()).view(by_head) for P in projected)
-        S_hnll = torch.bmm(Q, K.transpose(1, 2)).view(h, len(nodes), *Q.shape[1:2] * 2)
+        S_hnll = torch.bmm(Q, K.transpose(1, 2)).view(h, n, l_padded, l_padded)
         return layer.combine(S_hnll[:, :, : self.length, : self.length])
 
 
@@ -203,10 +205,10 @@ class ContextScorer(_InContexts):
     def score(self, layer: Layer | OwnLane, above: float | None = None) -> float | None:
         """Micro-F1, or None if it is certainly not above ``above``."""
         order = torch.argsort(self.errors, descending=True, stable=True)
-        scores, at_once = self.scores(layer), self.at_once(layer.h)
+        score_block, at_once = self.scorer_of(layer), self.at_once(layer.h)
         tp = predicted = errors = 0
         for block in order.split(at_once if above is None else min(at_once, BETWEEN_LOOKS)):
-            called = scores(block) > layer.tau
+            called = score_block(block) > layer.tau
             edges = self.edges[block]
             self.errors[block] = (called ^ edges).sum((1, 2))
             errors += int(self.errors[block].sum())
@@ -233,11 +235,11 @@ class ErrorScorer(_InContexts):
         Args:
             above: ignored; here because ``ContextScorer`` takes it.
         """
-        scores, total = self.scores(layer), 0.0
+        score_block, total = self.scorer_of(layer), 0.0
         every = torch.arange(len(self.nodes), device=self.nodes.device)
         for block in every.split(self.at_once(layer.h)):
             V_nlv = self.V_mv[self.nodes[block, : self.length]]
-            S_nll = scores(block).sub_(self.edges[block].to(V_nlv))
+            S_nll = score_block(block).sub_(self.edges[block].to(V_nlv))
             errors_nl = torch.bmm(S_nll, V_nlv).square_().sum(2).double()
             total += float(errors_nl[self.retrieves[block]].sum())
         return total / max(1, int(self.retrieves.sum()))
