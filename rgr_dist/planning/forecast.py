@@ -1,4 +1,7 @@
-"""What a training step costs, and what a study still needs if thresholds are as expected."""
+"""What a training step costs, and what a study still needs if thresholds are as expected.
+
+Work becomes time while a study runs: ``Summary.seconds_for`` in ``running/progress.py``.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,14 @@ EVALUATIONS = 1000
 def step_cost(cell: Cell, width: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
+    Args:
+        width: total over the heads of the searched width: D_K, or D_V of facts.
+
     For the transformer, everything except attention itself; its output layer has no weight
     gradient. A construction scores all pairs in each of its steps; ``one-head`` has one step, which
     looks for weights and for a proof. For facts, the logits of every asked pair. Multiply-adds in a
     layer's file are slower and count ``LAYER_FILE_COST`` times.
-
-    Args:
-        width: total over the heads of the searched width: D_K, or D_V of facts.
     """
-    D_K = width
     if cell.database is not None:
         facts = min(cell.m, cell.training.batch_size or cell.m)
         return 6 * facts * (cell.database.values * (cell.d_model + 1) + width)
@@ -56,12 +58,12 @@ def step_cost(cell: Cell, width: float) -> float:
         proof = 4 * cell.d_model**6  # products of matrices with d_model² + 1 rows
         return EVALUATIONS * 4 * cell.m**2 * cell.d_model + proof
     if cell.record.task == "construction":
-        return 2 * cell.m**2 * D_K
+        return 2 * cell.m**2 * width
     if cell.record.task == "matching":
-        example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
+        example = 6 * cell.d_model * (width + cell.d_model) + 2 * cell.m * cell.d_model
         return example * (cell.training.batch_size or 1)
     slower = 1 if cell.layer is None else LAYER_FILE_COST
-    return slower * 6 * cell.context.length * cell.d_model * D_K
+    return slower * 6 * cell.context.length * cell.d_model * width
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def _forecast_cell(
             assumed[need.key, need.want] = "pass" if passes else "fail"
         state = _look_ahead(state, assumed, guides)
         if not all(need.ends_early for need in needs):
-            # Which seeds are wanted next depends on these scores, so nothing further is counted.
+            # Which seeds are wanted next depends on these scores, so nothing further is counted;
+            # searches that follow take it as ended.
             state.needs = ()
             return total + Forecast(at_least=not state.plan.every_value), state
     return total, state
