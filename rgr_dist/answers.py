@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,36 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.laws.scaling_laws import Law
 
 
+FIRST = (
+    *("cell", "law", "name", "h", "d_qk", "d_k", "d_vo", "D_K", "D_V", "D_K_a", "D_K_b", "ratio"),
+    *("ratio_low", "ratio_high", "h_a", "h_b", "D_K_low", "D_K_high", "D_V_low", "D_V_high"),
+    *("h_star", "status", "limited_by", "formula", "h_low", "exponent", "exponent_low"),
+    *("exponent_high", "slope", "seed", "stop_reason", "score", "steps", "seconds", "d_model"),
+    *("m", "mean_score", "n_seeds"),
+)
+"""The columns that answer a question, the most telling first."""
+
+
+class Answer(pd.DataFrame):
+    """A DataFrame that prints columns whole: the first of ``FIRST`` if not all have room."""
+
+    @property
+    def _constructor(self) -> type[Answer]:
+        return Answer
+
+    def __repr__(self) -> str:
+        limits = {f"{end}_rows": pd.get_option(f"display.{end}_rows") for end in ("max", "min")}
+        names, room = [*self.columns], shutil.get_terminal_size().columns
+        ranked = sorted(names, key=lambda name: (*FIRST, name).index(name))
+        for n in range(len(names), 0, -1):
+            places = [place for place, name in enumerate(names) if name in ranked[:n]]
+            text = self.iloc[:, places].to_string(**limits)
+            if len(self) and max(map(len, text.splitlines())) <= room:
+                hidden = "; .columns names all" if n < len(names) else ""
+                return f"{text}\n\n[{len(self)} rows x {len(names)} columns{hidden}]"
+        return repr(pd.DataFrame(self))
+
+
 class Laws:
     """Scaling laws as tables.
 
@@ -28,8 +59,8 @@ class Laws:
     def __init__(
         self, laws: Sequence[Law], candidates: Sequence[Candidate], found: list[str]
     ) -> None:
-        self.table = pd.DataFrame(laws)
-        self.candidates = pd.DataFrame(candidates)
+        self.table = Answer(laws)
+        self.candidates = Answer(candidates)
         self.found = found
 
     def __repr__(self) -> str:
@@ -50,7 +81,7 @@ class Comparison:
     """
 
     def __init__(self, found: list[str], rows: list[dict[str, Any]]) -> None:
-        self.found, self.table = found, pd.DataFrame(rows)
+        self.found, self.table = found, Answer(rows)
 
     def __repr__(self) -> str:
         return "\n".join([*self.found, repr(self.table)])
@@ -70,13 +101,17 @@ class Explanation:
 
     def __init__(self, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]) -> None:
         decisions, ends = sections.values()
-        self.decisions, self.ends = pd.DataFrame(decisions), pd.DataFrame(ends)
+        self.decisions, self.ends = Answer(decisions), Answer(ends)
         self.facts = facts
 
     def __repr__(self) -> str:
         said = [f"{fact}: {value}" for fact, value in self.facts.items()]
-        tables = self.decisions.loc[:, :"evidence"], self.ends
-        return "\n".join([*(of.to_string(index=False) for of in tables), *said])
+        width = shutil.get_terminal_size().columns
+        tables = [
+            (of.set_index(of.columns[0]) if len(of) else of).to_string(line_width=width)
+            for of in (self.decisions.loc[:, :"evidence"], self.ends)
+        ]
+        return "\n".join([*tables, *said])
 
     def _repr_html_(self) -> str:
         said = [f"{fact}: {value}" for fact, value in self.facts.items()]
@@ -101,7 +136,7 @@ class Curves:
     """
 
     def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
-        self.table, self._draw = table, draw
+        self.table, self._draw = Answer(table), draw
 
     def __repr__(self) -> str:
         return repr(self.table)

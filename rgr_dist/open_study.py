@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from rgr_dist.answers import Comparison, Curves, Explanation, Laws, as_html
+from rgr_dist.answers import Answer, Comparison, Curves, Explanation, Laws, as_html
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
@@ -276,7 +276,7 @@ class Study:
             raise StudyError(f"{self.name} has no law: {prediction.reason}")
         for warning in prediction.warnings:
             warnings.warn(warning, stacklevel=2)
-        return pd.DataFrame(prediction.rows)
+        return Answer(prediction.rows)
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
         heads = [*h] if isinstance(h, Iterable) and not isinstance(h, str) else [h]
@@ -296,7 +296,7 @@ class Study:
         rows, _ = run_rows(self.study, self.store)
         self._warn()
         keys = map(self.search.sizes.shown, run_keys(self.study))
-        return pd.DataFrame(rows, columns=["study", "cell", *keys])
+        return Answer(rows, columns=["study", "cell", *keys])
 
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
@@ -388,6 +388,6 @@ def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
     """Records as a table whose columns of whole numbers may have missing values."""
     from rgr_dist.analysis.thresholds.known_weights import WHOLE
 
-    frame, arm = pd.DataFrame(records), sizes.shown_arm
+    frame, arm = Answer(records), sizes.shown_arm
     whole = {*sizes.whole, *WHOLE, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
     return frame.astype(dict.fromkeys(whole & {*frame}, "Int64"))

@@ -97,6 +97,35 @@ def test_figures_are_those_of_the_report(study: rgr.Study) -> None:
         study.figure("laws")
 
 
+def test_what_is_printed_has_the_telling_columns_whole(
+    study: rgr.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    best, laws = study.best(), study.fit().table
+    cell_h = "cell h d_k D_K D_K_low D_K_high status limited_by"
+    for answer, columns in (
+        (best, "cell D_K D_K_low D_K_high h_star limited_by"),
+        (study.thresholds(), cell_h),
+        (study.thresholds().query("h == 1"), cell_h),
+        (best[["cell", "h_star", "degree"]], "cell h_star degree"),
+        (study.runs(), "cell h d_k D_K seed stop_reason score"),
+        (rgr.compare(study, study), "cell D_K_a D_K_b ratio ratio_low ratio_high h_a h_b"),
+        (study.curves(), "m d_model h d_k D_K mean_score n_seeds"),
+        (laws, "name exponent exponent_low exponent_high"),
+    ):
+        lines = [line for line in str(answer).splitlines() if "  " in line]  # not the sentences
+        assert {*columns.split()} <= {*lines[0].split()}
+        assert max(map(len, lines)) <= 80
+    *blocks, _ = str(study.explain((16, 8))).split("start: ")
+    assert {"d_k", "why", "verdict", "evidence", "because"} <= {*blocks[0].split()}
+    assert max(map(len, blocks[0].splitlines())) < 110, "no wider than its longest evidence"
+    assert str(best).endswith(f"[2 rows x {best.shape[1]} columns; .columns names all]")
+    assert str(best[["cell"]]).endswith("[2 rows x 1 columns]")
+    monkeypatch.setenv("COLUMNS", "999")
+    assert {*best} <= {*str(best).split()}
+    assert str(best[:0]).startswith("Empty DataFrame")
+
+
 def test_it_shows_itself(study: rgr.Study) -> None:
     assert repr(study) == f"<study small: 2 cells, stored in {study.store.root}>"
     page = study._repr_html_()
