@@ -215,7 +215,9 @@ def test_a_study_compared_with_itself_needs_the_same(
     same, limit, ended = found.found
     assert same == "D_K* is the same in 2 cells."
     assert ended.endswith(" did not converge.")
-    assert limit.startswith("In both, D_K* is the smallest width whose mean test F1 over ")
+    assert limit.startswith(
+        "In both, D_K* is the smallest width, over h = 1, 2, 4, whose mean test F1 "
+    )
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]

@@ -24,7 +24,7 @@ NAMES = ("one", "other")
 
 def found(widths: dict[tuple[int, int], int], **search: Any) -> StudyResults:
     """A study of two heads with these d_k by (m, d_model); 0 is censored."""
-    study = made_up.study_of(list(widths), heads=[2], **search)
+    study = made_up.study_of(list(widths), **({"heads": [2]} | search))
     rows = []
     for cell, d_k in zip(study.cells, widths.values(), strict=True):
         ends = {"D_K_low": 2 * d_k - 2, "D_K_high": 2 * d_k + 2} if d_k else {}
@@ -73,12 +73,12 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
     assert section.words[2].startswith("They differ in search.seeds (10; 5).")
     assert section.words[3] == (
-        "In one, D_K* is the smallest width whose mean test F1 over 10 seeds is at least 0.99, "
-        "within 20,000 steps."
+        "In one, D_K* is the smallest width, over h = 2, whose mean test F1 over 10 seeds is at "
+        "least 0.99, within 20,000 steps."
     )
     assert section.words[4] == (
-        "In other, D_K* is the smallest width whose mean test F1 over 5 seeds is at least 0.99, "
-        "within 20,000 steps."
+        "In other, D_K* is the smallest width, over h = 2, whose mean test F1 over 5 seeds is at "
+        "least 0.99, within 20,000 steps."
     )
     assert section.words[5:] == ["0 of 0 runs of one and 0 of 0 runs of other did not converge."]
 
@@ -158,9 +158,11 @@ def test_a_size_with_several_limits_counts_once() -> None:
 
 
 def test_of_studies_of_one_width_a_head_the_fewest_heads_are_told() -> None:
-    pair = found({(64, 16): 16}, mode="widest"), found({(64, 16): 16}, mode="widest")
-    said = summary(pair, NAMES).words
-    assert any("D_K* is d_model times the fewest heads whose mean test F1" in line for line in said)
+    pair = found({(64, 16): 16}, mode="widest"), found({(64, 16): 16}, heads="all")
+    said = summary(pair, NAMES).words[2:4]
+    which = "d_model times the fewest heads, over h = 2,", "the smallest width, over every h,"
+    for line, name, width in zip(said, NAMES, which, strict=True):
+        assert line.startswith(f"In {name}, D_K* is {width} whose mean test F1")
 
 
 @pytest.mark.parametrize(

@@ -87,11 +87,13 @@ def caveats(pair: Pair, names: Names) -> list[str]:
 
 
 def _which_width(study: Study) -> str:
-    """What D_K* is: the width, the score that it must reach, and within how many training steps."""
+    """What D_K* is: a width over which h, the score that it must reach, and within which steps."""
     search, limits = study.search, [cell.training.max_steps for cell in study.cells]
     end = "at most" if study.record.minimised else "at least"
     mean = f"{study.record.score} over {plural(search.seeds, 'seed')} is {end} {search.target:g}"
     which = "d_model times the fewest heads" if search.mode == "widest" else "the smallest width"
+    heads = "every h" if search.heads == "all" else "h = " + ", ".join(map(str, search.heads))
+    which += f", over {heads},"
     if study.record.algorithm:
         return f"{which} whose mean {mean}"
     limit = "within" if len({*limits}) == 1 else "within its cell's limit of"
