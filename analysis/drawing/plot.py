@@ -32,6 +32,8 @@ PIXELS = 120
 """Pixels of a panel's height per inch of print."""
 WIDEST_TITLE = 36
 """The most characters in a line of a title, which then fits a third of a page."""
+NARROWEST = 1.6
+"""Inches that a panel needs: a narrower figure has fewer panels in a row."""
 INK = INKS["light"]
 
 STYLE: Any = {
@@ -165,8 +167,12 @@ class Drawing(Canvas):
 def _whole(figure: Figure, width: float | None) -> Canvas:
     columns = max(1, min(figure.columns, len(figure.panels)))
     width = width or (COLUMN if columns == 1 else PAGE)
+    columns = max(1, min(columns, int(width / NARROWEST)))
+    letters = min(WIDEST_TITLE, int(20 * (width / columns - 0.5)))  # the axis takes half an inch
     rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
-    heights = [max(panel.height / PIXELS + 0.15 * len(_title(panel)) for panel in r) for r in rows]
+    heights = [
+        max(panel.height / PIXELS + 0.15 * len(_title(panel, letters)) for panel in r) for r in rows
+    ]
     legends = _legends(figure.keys, width)
     above = sum(0.17 * -(-len(keys) // across) for _, keys, across in legends)
     size = (width, sum(heights) + 0.4 * len(rows) + above)
@@ -174,7 +180,7 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
     axes = canvas.subplots(len(rows), columns, squeeze=False, height_ratios=heights).ravel()
     for i, ax in enumerate(axes):
         if i < len(figure.panels):
-            _draw(ax, figure.panels[i])
+            _draw(ax, figure.panels[i], letters)
             _spare_labels(ax, figure.panels, i, columns)
         else:
             ax.set_axis_off()
@@ -214,8 +220,8 @@ def _spare_labels(ax: Axes, panels: Sequence[Panel], i: int, columns: int) -> No
         ax.set_xlabel("")
 
 
-def _draw(ax: Axes, panel: Panel) -> None:
-    ax.set_title("\n".join(mathtext(line) for line in _title(panel)))
+def _draw(ax: Axes, panel: Panel, letters: int = WIDEST_TITLE) -> None:
+    ax.set_title("\n".join(mathtext(line) for line in _title(panel, letters)))
     ax.set_xlabel(mathtext(panel.x.label))
     ax.set_ylabel(mathtext(panel.y.label))
     ax.set_xscale(**_scale(panel.x))
@@ -231,10 +237,10 @@ def _draw(ax: Axes, panel: Panel) -> None:
         _point(ax, point, panel)
 
 
-def _title(panel: Panel) -> list[str]:
-    """The lines of a panel's title; a cell's long name takes several."""
+def _title(panel: Panel, letters: int) -> list[str]:
+    """The lines of a panel's title, of that many letters at most; a long name takes several."""
     spaced = (re.sub(r",(?=[a-zA-Z])", ", ", line) for line in panel.title)
-    wrap = textwrap.TextWrapper(WIDEST_TITLE, break_on_hyphens=False).wrap
+    wrap = textwrap.TextWrapper(letters, break_on_hyphens=False).wrap
     return [part for line in spaced for part in wrap(line)]
 
 

@@ -6,12 +6,14 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markupsafe import escape
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from rgr_dist.analysis.drawing import plot
@@ -102,8 +104,21 @@ def test_a_file_stands_alone() -> None:
     assert b"/FontFile2" in plot.as_file(made_up(), "pdf"), "TrueType, embedded"
 
 
-def test_it_is_as_wide_as_it_is_asked_to_be() -> None:
-    assert plot.plot(made_up(), width=3.4).get_size_inches()[0] == 3.4
+@pytest.mark.parametrize(("width", "columns"), [(3.4, 2), (2.5, 1), (7, 3), (None, 3)])
+def test_it_is_as_wide_as_it_is_asked_to_be_and_no_title_reaches_another(
+    width: float | None, columns: int
+) -> None:
+    figure = made_up()
+    title = "D_K* = 18 at h* = 2, max_steps = 320,000"
+    panels = [replace(panel, title=(title,)) for panel in figure.panels]
+    canvas = plot.plot(replace(figure, panels=tuple(panels)), width=width)
+    assert canvas.get_size_inches()[0] == (width or plot.PAGE)
+    FigureCanvasAgg(canvas).draw()
+    places = [ax.get_subplotspec().colspan.start for ax in canvas.axes]
+    assert max(places) + 1 == columns
+    ends = [ax._left_title.get_window_extent() for ax in canvas.axes[: len(panels)]]
+    assert not any(one.overlaps(other) for one, other in combinations(ends, 2))
+    assert max(end.x1 for end in ends) <= canvas.bbox.x1
 
 
 def test_it_draws_into_axes_of_a_users_own() -> None:
