@@ -243,12 +243,13 @@ class Study:
         Raises:
             StudyError: the study has no such head count or cell.
         """
+        from rgr_dist.analysis.thresholds.known_weights import rests_on
         from rgr_dist.planning.explain import explain_cell
 
         chosen = cell_named(self.study, cell)
-        told = explain_cell(self.study, chosen, self.store, self._heads(h))
+        sections, facts = explain_cell(self.study, chosen, self.store, self._heads(h))
         self._warn()
-        return Explanation(*told)
+        return Explanation(sections, facts | rests_on(self._results, chosen))
 
     def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
         """D_K, h and d_k for sizes of your own: the rows of ``rgr predict --format json``.

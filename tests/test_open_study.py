@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 
 import rgr_dist as rgr
 from rgr_dist.analysis.load import open_results
+from rgr_dist.analysis.thresholds import known_weights
 from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.store.store import Store
@@ -179,8 +180,12 @@ def test_values_of_numpy_tuples_ranges_and_paths_are_plain_ones(
 
 
 def test_it_explains_and_predicts_as_the_command_line_does(
-    study: rgr.Study, finished: Path, capsys: pytest.CaptureFixture[str]
+    study: rgr.Study,
+    finished: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(known_weights, "rests_on", lambda *_: {"proved": "in 3 of 3 draws"})
     ask = [str(finished / "small.yaml"), "--store", str(finished / "results"), "--format", "json"]
     assert call(["explain", *ask, "--cell", "(16, 8)", "--heads", "2"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -188,6 +193,7 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     assert found.decisions["why"].tolist() == [row["why"] for row in told["decisions"]]
     assert found.ends["D_K"].tolist() == [row["D_K"] for row in told["heads"]]
     assert f"start: {told['start']}" in repr(found)
+    assert repr(found).endswith(f"proved: {told['proved']}")
     assert "<table" in found._repr_html_()
     with pytest.raises(StudyError, match="too few for a law"):
         study.predict(64, 16)

@@ -116,6 +116,36 @@ def best_with_known(results: StudyResults) -> pd.DataFrame:
     return _with_known(results, best_of(results))
 
 
+def rests_on(results: StudyResults, cell: Cell) -> dict[str, str]:
+    """In words, by name: the proof that one head cannot hold a cell's draws, and known weights.
+
+    ``known_weights`` are told where they pass below the cell's own D_K*, or where it has none.
+    """
+    if results.study.record.finds != "D_K":
+        return {}
+    said = dict[str, str]()
+    for own in (thresholds_with_known(results), best_with_known(results)):
+        for row in own[own["cell_id"] == cell.cell_id].astype("object").to_dict("records"):
+            D_K, possible = integer(row["D_K"]), integer(row["possible_D_K"])
+            if "h" in row and integer(row["proved_draws"]):
+                said["proved"] = (
+                    f"in {row['proved_draws']} of {row['decided_draws']} draws no weights of one "
+                    "head, however wide, are right on all pairs (Gordan's alternative, not in the "
+                    "paper: docs/theory.md); rgr bounds --one-head proves it anew, and with --save "
+                    "keeps its certificate"
+                )
+            elif "h_star" in row and possible and (D_K is None or possible < D_K):
+                size = possible, integer(row["possible_h"]), row["possible_source"]
+                made = [
+                    MODELS[json.loads(one.origin.protocol)["model"]]
+                    for one in known_weights(results)[0][_origin(cell).problem]
+                    if (one.D_K, one.h, one.origin.source) == size and size[-1] == CONSTRUCTION
+                ]
+                by = f" {made[0].name} ({made[0].section})" if made else ""
+                said["known_weights"] = f"pass at D_K = {possible}, h = {size[1]}: {size[2]}{by}"
+    return said
+
+
 def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     cells = {cell.cell_id: cell for cell in results.study.cells}
     table = table[table["cell_id"].isin(list(cells))]

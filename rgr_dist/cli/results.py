@@ -301,6 +301,8 @@ def explain(
     how: How = Format.TABLE,
 ) -> None:
     """Every decision behind a cell's thresholds, and the command that repeats it."""
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.thresholds.known_weights import rests_on
     from rgr_dist.planning.explain import command_to_repeat, explain_cell
     from rgr_dist.planning.portfolio import stored_runs
     from rgr_dist.study.select import cell_named, heads_named
@@ -309,6 +311,7 @@ def explain(
         chosen = cell_named(resolved, cell)
         listed = heads_named(resolved, heads or ())
         sections, facts = explain_cell(resolved, chosen, store, listed)
+        facts |= rests_on(open_results(resolved, store), chosen)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
     if not sections["decisions"] and stored_runs(resolved, store).empty:
         say_error(*no_runs(study, out, set_))

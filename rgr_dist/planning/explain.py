@@ -25,9 +25,9 @@ Rows = list[dict[str, Any]]
 
 
 def _within(cell: Cell) -> dict[str, str]:
-    """The step limit that every verdict holds for; none for constructions: they are not trained."""
+    """The step limit that every verdict holds for, or what made weights that are not trained."""
     if cell.record.algorithm is not None:
-        return {}
+        return {"made_by": f"{cell.record.name} ({cell.record.section}), not trained"}
     limit = f"{cell.training.max_steps:,} training steps"
     return {"within": f"{limit}; rgr thresholds says what limits a threshold"}
 

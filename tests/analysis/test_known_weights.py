@@ -14,7 +14,11 @@ from rgr_dist.analysis.laws.conclusions import sentences
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.theory.section import section
-from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
+from rgr_dist.analysis.thresholds.known_weights import (
+    best_with_known,
+    rests_on,
+    thresholds_with_known,
+)
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
@@ -84,6 +88,28 @@ def test_a_construction_below_a_threshold_says_that_optimisation_limits_it(store
         (14, "construction", 14, "optimisation"),
         (20, "training at 20,000 steps", None, "unknown"),
     ]
+
+
+def test_what_an_answer_rests_on_is_told_with_where_it_is_from(store: Store) -> None:
+    def told_of(*rows: dict[str, Any]) -> dict[str, str]:
+        study = study_of()
+        results = made_up.results_of(study, [], rows)
+        return rests_on(replace(results, store=store), study.cells[0])
+
+    assert told_of(at(2, 9)) == {}
+    keep(store, study_of({"construction": 5}), 2, 7, 1.0, 1.0, 1.0)
+    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.9, 1.0, 0.9, **SETTLED)
+    answer = told_of(at(1, None, **CENSORED), at(2, 9))
+    proved = "in 2 of 3 draws no weights of one head, however wide, are right on all pairs (Gordan"
+    assert answer.pop("proved").startswith(proved)
+    assert answer == {
+        "known_weights": "pass at D_K = 14, h = 2: construction algorithm-5 (App. B.4, Algorithm 5)"
+    }
+    assert told_of(at(2, 7)) == {}
+    assert "known_weights" in told_of(at(2, None, **CENSORED))
+    keep(store, study_of(training={"max_steps": 80_000}), 2, 6, 1.0, 1.0, 1.0)
+    longer = "pass at D_K = 12, h = 2: training at 80,000 steps"
+    assert told_of(at(2, 9)) == {"known_weights": longer}
 
 
 def test_weights_wider_than_all_that_was_tried_do_not_say_what_limits_it(store: Store) -> None:

@@ -222,6 +222,8 @@ def test_the_engine_of_that_command_is_one_that_run_takes(
     made = load_study("one-head").cells[0]
     store.append([run_row(1, 1, 0, made) | {"engine": "construction"}])
     assert "--engine" not in command_to_repeat("one-head", [], made, store)
+    facts = explain_cell(load_study("one-head"), made, store)[1]
+    assert facts["made_by"] == "one-head (not in the paper), not trained"
 
 
 @pytest.fixture
