@@ -179,7 +179,8 @@ def _tell(
     failed = summary.failed or summary.left_failed
     if not failed:
         first = shlex.quote(study.cell_names[study.cells[0].cell_id])
-        say(f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}")
+        verb = "fit" if len(study.cells) > 2 else "thresholds"  # fewer cells have no law
+        say(f"next: rgr {verb} {asked}, or rgr explain {asked} --cell {first}")
     if diverged := divergence(results.searched):
         say_error(diverged)
     if failed:

@@ -54,7 +54,7 @@ def test_an_unchanged_study_keeps_its_report_and_says_so(capsys: Told) -> None:
     assert f"nothing was left to train\nreport, unchanged:\n{PAGE.absolute()}\n" in told
     assert "D_K*" in told, "the table of results is there all the same"
     assert "; thresholds within " in told
-    again = "next: rgr fit small.yaml, or rgr explain small.yaml --cell m=16,d_model=8\n"
+    again = "next: rgr thresholds small.yaml, or rgr explain small.yaml --cell m=16,d_model=8\n"
     assert told.endswith(again)
 
 
