@@ -10,7 +10,7 @@
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
-``def f`` and ``f = d(f)``. Numba is off there: compiled functions run as plain Python.
+``def f`` and ``f = d(f)``. In rooms with compiled functions, these run as plain Python.
 
 As a pytest plugin (``-p tests.mutants``) this file prepares the tests for such a run.
 """
@@ -21,6 +21,7 @@ import gc
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -36,10 +37,30 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.state import state
 from scipy import stats
 
-ROOMS = ("rgr_dist/search", "rgr_dist/analysis", "rgr_dist/store", "rgr_dist/problem")
+ROOMS = (
+    "rgr_dist/search",
+    "rgr_dist/analysis",
+    "rgr_dist/store",
+    "rgr_dist/problem",
+    "rgr_dist/planning",
+    "rgr_dist/study",
+    "rgr_dist/running",
+    "rgr_dist/engines",
+)
+TESTS = {  # where the tests of a room are, if not in a folder of its name alone
+    "rgr_dist/planning": ("tests/planning", "tests/cli", "tests/test_open_study.py"),
+    "rgr_dist/study": ("tests/study", "tests/cli"),
+}
+COMPILED = ("rgr_dist/problem",)  # Numba is off there, else no mutant would run
 SOURCES = ("rgr_dist",)
 COPIED = ("tests", "benchmarks", "docs", "README.md", "Makefile", "cluster.yaml")
-NOT_MUTATED = ("rgr_dist/search/tune/*",)  # adapters, whose tests start Ray
+NOT_MUTATED = (
+    "rgr_dist/search/tune/*",  # adapters, whose tests start Ray, as do those of the next five
+    *(f"rgr_dist/running/{name}.py" for name in ("client", "cluster", "ray_health", "run_study")),
+    "rgr_dist/running/worker.py",
+    "rgr_dist/engines/fused/*",  # kernels that Numba compiles; nothing else can run them
+    "rgr_dist/engines/cuda/*",  # needs a GPU
+)
 KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
 RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
@@ -59,12 +80,23 @@ mutmut.collect_source_file_mutation_data = collect
 ForkServerRunner.run_clean_tests = lambda *_, **__: 0  # they passed as their reach was measured
 mutmut.cli(["run"])
 """
+FINISH = """
+import sys
+from pathlib import Path
+from rgr_dist.cli import call
+from tests.small_study import write_study
+
+write_study(Path("."))
+sys.exit(call(["run", "small.yaml"]))
+"""
+SMALL_RUN = Path(".mutants/small-run")  # what many tests read, and cannot make without Ray
 ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
 EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
 COSTS = Path("costs.json")  # beside the mutants: what is in TOOK and NEEDS
 TOOK: dict[str, float] = {}  # seconds, by the name of the fixture
 NEEDS: dict[str, list[str]] = {}  # names of fixtures, by the test
-SLOW = (("tests.run_here", "train_rows"), ("tests.chromium", "sync_playwright"))  # not done
+SLOW = {"tests.chromium": "sync_playwright"}  # not done
+SLOW |= {"tests.run_here": "train_rows"} if "NUMBA_DISABLE_JIT" in os.environ else {}
 SECONDS = 30.0  # of its quickest tests, at least one: a mutant that they let pass is a survivor
 
 
@@ -78,16 +110,30 @@ def main(rooms: tuple[str, ...], sample: int | None, draw: int) -> int:
         sample: how many mutants of a room to run; all if not given.
         draw: which sample of that size.
     """
+    finish_small_study()
     for room in rooms or ROOMS:
         folder = Path(".mutants", room.removesuffix(".py").replace("/", "."))
         stage(folder, room)
         run = RUN.format(drawn=inspect.getsource(drawn), sample=sample, draw=draw)
         mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", run]
-        done = subprocess.run(mutmut, cwd=folder, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
+        plain = {"NUMBA_DISABLE_JIT": "1"} if room in COMPILED else {}
+        done = subprocess.run(mutmut, cwd=folder, env=os.environ | plain)
         if done.returncode:
             return done.returncode
         report(folder, sample, draw)
     return 0
+
+
+def finish_small_study() -> None:
+    """Run the small study of the tests, once for all rooms."""
+    if not SMALL_RUN.exists():
+        draft = SMALL_RUN.with_name("draft")
+        draft.mkdir(parents=True, exist_ok=True)
+        python = [str(Path(sys.executable).absolute()), "-c", FINISH]
+        subprocess.run(
+            python, cwd=draft, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, check=True
+        )
+        draft.rename(SMALL_RUN)
 
 
 def drawn(mutants: list[str], sample: int | None, draw: int) -> set[str]:
@@ -117,13 +163,14 @@ def stage(folder: Path, room: str) -> None:
         (folder / "mutants/mutmut-stats.json").unlink(missing_ok=True)  # which test reaches what
     forget_survivors(folder)
 
-    tests = Path("tests", *[part for part in Path(room).parts if part != "rgr_dist"])
+    own = Path("tests", *[part for part in Path(room).parts if part != "rgr_dist"])
+    tests = TESTS.get(room, (str(own if own.is_dir() else own.parent),))
     keys = {
         "source_paths": SOURCES,
         "also_copy": COPIED,
         "only_mutate": [room if room.endswith(".py") else f"{room}/*"],
         "do_not_mutate": NOT_MUTATED,
-        "pytest_add_cli_args_test_selection": [str(tests if tests.is_dir() else tests.parent)],
+        "pytest_add_cli_args_test_selection": tests,
         "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider"],
         "process_isolation": "forkserver",  # else mutants inherit what the tests have cached
         "use_git_change_detection": False,
@@ -273,7 +320,7 @@ def pytest_runtest_setup() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in SOURCES:
             for value in vars(module).values():
-                getattr(value, "cache_clear", int)()
+                getattr(type(value), "cache_clear", id)(value)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -323,11 +370,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_processes_nor_training() -> Iterator[None]:
+def no_processes_nor_training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Skip tests that start a process, Ray and the browser included: it may not hold the mutant.
 
-    And tests that train a whole study, which takes too long without Numba.
+    And tests that train a whole study without Numba, which takes too long; one is here finished.
     """
+    finished = Path(__file__).parents[3] / SMALL_RUN.name  # beside the room's folder
+    shutil.copytree(finished, tmp_path_factory.getbasetemp() / SMALL_RUN.name)
     popen = subprocess.Popen.__init__
 
     def start(self: Any, arguments: Any, *others: Any, **options: Any) -> None:
@@ -340,7 +389,7 @@ def no_processes_nor_training() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", start)
-        for module, name in SLOW:
+        for module, name in SLOW.items():
             if module in sys.modules:
                 patch.setattr(sys.modules[module], name, skip)
         yield

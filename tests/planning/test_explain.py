@@ -7,6 +7,7 @@ import io
 import json
 import random
 import shlex
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,8 +19,8 @@ from rgr_dist.cli import call
 from rgr_dist.engines.choose import check_engine
 from rgr_dist.planning.budgets import records
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
-from rgr_dist.planning.portfolio import open_portfolio
-from rgr_dist.planning.tables import decision_rows
+from rgr_dist.planning.portfolio import open_portfolio, stored_search
+from rgr_dist.planning.tables import decision_rows, write_tables
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
@@ -206,6 +207,28 @@ def test_the_command_that_repeats_a_cell_beside_others_judges_it_as_they_do(
         assert again.target_of(cell) == study.target_of(cell)
         own = again.search.model_dump() | {"target": study.search.target}
         assert own == study.search.model_dump()
+
+
+def test_runs_of_a_layers_file_as_it_was_before_are_told(tmp_path: Path) -> None:
+    layer, store = tmp_path / "mine.py", Store(tmp_path)
+    first = (files("rgr_dist.models") / "first_layer.py").read_text("utf-8")
+    document = {"name": "x", "model": "mine.py", "cells": [{"m": 16, "d_model": 8}]}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(document))
+
+    def told(text: str, runs: int) -> str | None:
+        layer.write_text(text)
+        study = load_study(str(tmp_path / "x.yaml"))
+        (cell,) = study.cells
+        store.append([run_row(1, 1, seed, cell) for seed in range(runs)])
+        write_tables(study, store, stored_search(study, store).portfolio)
+        return explain_cell(study, cell, store, ())[1].get("changed")
+
+    assert told(first, 3) is None
+    layer.write_text(first + "# changed\n")
+    study = load_study(str(tmp_path / "x.yaml"))
+    said = explain_cell(study, study.cells[0], store, ())[1]["changed"]
+    assert said == f"{layer}: changed since 3 stored runs, which now count as another layer's"
+    assert told(first + "# changed\n", 1) is None, "its own runs are all that its tables rest on"
 
 
 @pytest.mark.parametrize("stored", [["lanes, bfloat16"], ["fused"], ["fused", "lanes"]])

@@ -95,6 +95,18 @@ def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:
     assert steps(give_up_below=0.8) < steps()
 
 
+@pytest.mark.parametrize(("limit", "share"), [(1000, 1.0), (20_000, 0.67), (640_000, 0.24)])
+def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
+    limit: int, share: float
+) -> None:
+    training = {"max_steps": limit, "give_up_below": 0.8}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1], max_D_K=1)
+    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    (cell,) = study.cells
+    assert left.steps == pytest.approx(left.runs * share * limit, rel=0.02)
+    assert left.work == pytest.approx(left.steps * step_cost(cell, 1))
+
+
 def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
     size = {"m": 64, "d_model": 16}
     layer, named = load_layer({"zoo": "max"}, Path())

@@ -87,6 +87,22 @@ def test_the_estimate_is_within_a_factor_of_two_of_the_measured_peak(
     assert measured / 2 < run_memory(runs[1].cell, h * d_k) < 2 * measured
 
 
+@pytest.mark.parametrize(
+    ("keys", "queries", "values", "d_model", "D_V", "peak"),
+    [  # as measured once in the same way
+        (2000, 20, 40, 64, 64, 75e6),  # logits
+        (400, 20, 40, 1024, 256, 47e6),  # the layer
+        (100, 100, 200, 256, 256, 97e6),
+    ],
+)
+def test_the_estimate_of_facts_is_within_a_factor_of_two_of_the_peak(
+    keys: int, queries: int, values: int, d_model: int, D_V: int, peak: float
+) -> None:
+    database = {"family": "function", "keys": keys, "queries": queries, "values": values}
+    own = {"model": "facts", "database": database, "m": keys * queries, "d_model": d_model}
+    assert peak / 2 < run_memory(Cell.model_validate(own), D_V) < 2 * peak
+
+
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_a_cell_whose_one_run_would_not_fit_is_refused_in_one_line(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,10 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     (cell,) = study.cells
     assert (cell.m, cell.family, len(cell.assets)) == (8, "file", 1)
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    known = study.keys_of(cell)
+    assert known["database.file"] == "facts.csv"
+    assert cell.database.digest.startswith(known["database.digest"])
+    assert "database.triples" not in known
     (tmp_path / "facts.csv").write_text("\n".join([*lines, lines[-1]]))
     with pytest.raises(StudyError, match=r"database\.file: .*listed twice"):
         load_study(str(tmp_path / "mine.yaml"))
@@ -92,6 +96,7 @@ def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
     assert heads.whole == ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first")
     assert (heads.columns, heads.shown_arm, heads.arms) == (("h", "d_k"), "h", "heads")
     assert heads.probe_name(4, 5) == "h=4, d_k=5"
+    assert (heads.arms_key, heads.words.cost) == ("heads", "D_K")
     routing = study_of().search.sizes
     assert routing.keys == ("h", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high")
     assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")

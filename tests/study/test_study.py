@@ -281,6 +281,8 @@ def test_constructions_beside_training_are_made_once_for_every_step_limit() -> N
     assert (made.construction.iterations, made.training.test_contexts) == (9, 9)
     assert made.training.sharpness == 10  # its default: it does not use it
     assert [study.target_of(cell) for cell in study.cells] == [0.99] * 4 + [1, 1]
+    lower = parse_study(document(model=models, cells=cells, search=search | {"target": 0.9}))
+    assert {lower.target_of(cell) for cell in lower.cells} == {0.9, 1}
     names = ["sharpness=3,max_steps=20000", "model=one-head", "model=ours"]  # most are max
     named = [cell_named(study, f"m=64,d_model=16,{name}") for name in names]
     assert named == [study.cells[0], *study.cells[-2:]]

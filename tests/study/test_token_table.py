@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.matching_task import MatchingTask
-from rgr_dist.study import assets
+from rgr_dist.study import assets, token_table
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
@@ -112,6 +112,25 @@ def test_a_study_written_out_finds_its_files_again_from_anywhere(home: Path) -> 
     assert load_study(str(copy)) == study
 
 
+def test_weights_that_the_hub_has_kept_here_are_used_and_written_out_by_their_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = study_of(home).cells
+    kept = home / "hub/models--some--model"
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs/main").write_text("1" * 40)
+    (kept / "snapshots").mkdir()
+    (home / "model").rename(kept / "snapshots" / ("1" * 40))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home / "hub"))
+    study = study_of(home, source="some/model")
+    assert study.cells == cells
+    (home / "deep").mkdir()
+    copy = home / "deep/study.yaml"
+    copy.write_text(study.to_yaml())
+    assert yaml.safe_load(copy.read_text())["embedding"]["source"] == "some/model"
+    assert load_study(str(copy)) == study
+
+
 def test_a_study_crosses_to_another_process_with_its_arrays(home: Path) -> None:
     study = study_of(home)
     arrays = assets.needed(study.cells)
@@ -137,7 +156,11 @@ def text(home: Path) -> Iterator[Path]:
     return home / "text.txt"
 
 
-def test_tokens_are_counted_in_a_text_up_to_a_limit(home: Path, text: Path) -> None:
+@pytest.mark.parametrize("lines_at_once", [2, token_table.LINES_AT_ONCE])
+def test_tokens_are_counted_in_a_text_up_to_a_limit(
+    lines_at_once: int, home: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_table, "LINES_AT_ONCE", lines_at_once)
     words = text.read_text().split()
     for limit in (66, 67, 1066, 5000):
         study = study_of(home, counts=None, text="text.txt", tokens=limit)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
-from rgr_dist.study.select import cell_named, cells_named, heads_named
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from rgr_dist.study.training import Training
@@ -145,29 +144,3 @@ def test_trials_are_shared_by_tunings_of_the_same_places_seeds_and_limits_alone(
         common(cells=[{"m": 17, "d_model": 8}]),
     ]
     assert len({common(), *others}) == 7
-
-
-def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
-    study = study_of([{"m": 16, "d_model": 4, "graph": {"family": "regular", "degree": [1, 3]}}])
-    one, three = study.cells
-    assert cell_named(study, "m=16,d_model=4") == one
-    assert cell_named(study, "m=16,d_model=4,degree=1") == one
-    assert cell_named(study, "degree=3") == three
-    assert cells_named(study, "m=16,d_model=4") == [one, three]
-    with pytest.raises(StudyError, match="cell m=16: names 2 cells"):
-        cell_named(study, "m=16")
-
-
-def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
-    study = study_of([{"m": [16, 32], "d_model": [4, 8]}])
-    for cell in study.cells:
-        assert cells_named(study, cell.name) == [cell]
-        assert cells_named(study, f" d_model={cell.d_model}, m={cell.m}") == [cell]
-    assert [cell.d_model for cell in cells_named(study, "m=32")] == [4, 8]
-    with pytest.raises(StudyError, match=r"m=9: not in made-up; it has m=16,d_model=4; m=16"):
-        cells_named(study, "m=9")
-    with pytest.raises(StudyError, match="it has m=16"):
-        cells_named(study, " ")
-    assert heads_named(study, [8, 1]) == (1, 8)
-    with pytest.raises(StudyError, match="h = 3: not in made-up; it has 1, 2, 8"):
-        heads_named(study, [1, 3])

@@ -1,0 +1,45 @@
+"""Cells and heads by the names that people give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import CellName, cell_named, cells_named, heads_named
+from tests.planning.made_up_runs import study_of
+
+
+def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
+    study = study_of([{"m": 16, "d_model": 4, "graph": {"family": "regular", "degree": [1, 3]}}])
+    one, three = study.cells
+    assert cell_named(study, "m=16,d_model=4") == one
+    assert cell_named(study, "m=16,d_model=4,degree=1") == one
+    assert cell_named(study, "degree=3") == three
+    assert cells_named(study, "m=16,d_model=4") == [one, three]
+    with pytest.raises(StudyError, match="cell m=16: names 2 cells"):
+        cell_named(study, "m=16")
+
+
+def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
+    study = study_of([{"m": [16, 32], "d_model": [4, 8]}])
+    for cell in study.cells:
+        assert cells_named(study, cell.name) == [cell]
+        assert cells_named(study, f" d_model={cell.d_model}, m={cell.m}") == [cell]
+    assert [cell.d_model for cell in cells_named(study, "m=32")] == [4, 8]
+    with pytest.raises(StudyError, match=r"m=9: not in made-up; it has m=16,d_model=4; m=16"):
+        cells_named(study, "m=9")
+    with pytest.raises(StudyError, match="it has m=16"):
+        cells_named(study, " ")
+    assert heads_named(study, [8, 1]) == (1, 8)
+    with pytest.raises(StudyError, match="h = 3: not in made-up; it has 1, 2, 8"):
+        heads_named(study, [1, 3])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["m=32,d_model=4", "m = 32, d_model = 4", " (32, 4) ", (32, 4), {"m": 32, "d_model": 4}],
+)
+def test_a_cell_is_named_by_text_a_pair_or_a_mapping(name: CellName) -> None:
+    study = study_of([{"m": [16, 32], "d_model": [4, 8]}])
+    cell = cell_named(study, name)
+    assert (cell.m, cell.d_model) == (32, 4)
