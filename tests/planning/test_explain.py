@@ -60,6 +60,8 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
         {k: row[k] for k in keys} for row in decided
     ]
     assert facts["finished"] is True
+    assert facts["test"] == "mean of 10 seeds at least 0.99"
+    assert facts["within"].startswith(f"{study.cells[0].training.max_steps:,} training steps; ")
     for row in sections["decisions"]:
         assert row["ran"] + row["spared"] == 10
     needed = {

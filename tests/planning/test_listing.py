@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rgr_dist.planning.listing import plan_study, study_status
@@ -26,6 +27,9 @@ def test_plan_and_status_count_stored_and_failed_runs_under_their_keys(tmp_path:
         *("core_seconds_left", "cores_here", "bytes_left", "supposing", "pace_from"),
     }
     assert facts["pace_from"] == "stored runs"
+    assert row["runs_left"] >= row["probes_left"] > 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    assert facts["cores_here"] == cores
     rows, facts = study_status(study, store)
     counts = [(row["h"], row["status"], row["runs_done"], row["runs_failed"]) for row in rows]
     assert counts == [(1, "open", 1, 0), (2, "open", 0, 1), (8, "open", 0, 0)]

@@ -11,6 +11,7 @@ import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
 from rgr_dist.planning.portfolio import (
+    Feed,
     StoredSearch,
     left_by_failures,
     open_portfolio,
@@ -270,3 +271,14 @@ def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:
     assert own == asked_probes(study, open_portfolio(study, runs_of([*others, *rows])))
     used = {(row["h"], row["d_k"], seed) for row in own for seed in range(row["n_seeds"])}
     assert used == known
+
+
+def test_a_failed_run_or_one_of_another_study_is_no_evidence() -> None:
+    study, other = study_of(), study_of([{"m": 32, "d_model": 8}])
+    (cell,), (elsewhere,) = study.cells, other.cells
+    portfolio = open_portfolio(study, runs_of([]))
+    for row in (run_row(cell, 1, 5, 0, stop_reason="failed"), run_row(elsewhere, 1, 5, 0)):
+        Feed(study, portfolio).tell(row)
+    assert not portfolio.state(cell.cell_id).evidence
+    Feed(study, portfolio).tell(run_row(cell, 1, 5, 0, stop_reason="diverged", score=None))
+    assert portfolio.state(cell.cell_id).evidence == {(1, 5): {0: 0.0}}
