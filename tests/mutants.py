@@ -53,12 +53,13 @@ TESTS = {  # where the tests of a room are, if not in a folder of its name alone
 }
 COMPILED = ("rgr_dist/problem",)  # Numba is off there, else no mutant would run
 SOURCES = ("rgr_dist",)
-COPIED = ("tests", "benchmarks", "docs", "README.md", "Makefile", "cluster.yaml")
+COPIED = ("tests", "benchmarks", "deploy", "docs", "README.md", "Makefile", "cluster.yaml")
 NOT_MUTATED = (
     "rgr_dist/search/tune/*",  # adapters, whose tests start Ray, as do those of the next five
     *(f"rgr_dist/running/{name}.py" for name in ("client", "cluster", "ray_health", "run_study")),
     "rgr_dist/running/worker.py",
     "rgr_dist/engines/fused/*",  # kernels that Numba compiles; nothing else can run them
+    "rgr_dist/engines/api.py",  # kernels inline one of its functions
     "rgr_dist/engines/cuda/*",  # needs a GPU
 )
 KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
