@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any
@@ -136,6 +137,12 @@ def _unwritten(error: OSError) -> int:
     return EXIT_BAD_INPUT
 
 
+@cache
+def command() -> Any:
+    """The verbs and their arguments, made once."""
+    return typer.main.get_command(app)
+
+
 def call(arguments: Sequence[str]) -> int:
     """Run ``rgr`` with these arguments; returns the exit status.
 
@@ -144,7 +151,7 @@ def call(arguments: Sequence[str]) -> int:
     interrupted.
     """
     try:
-        result: Any = app(list(arguments) or ["--help"], standalone_mode=False)
+        result: Any = command().main(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:

@@ -92,6 +92,7 @@ def temporary(_ray: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @contextmanager
 def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A driver of the small study that has stored its first runs."""
+    before = len(parts(folder))
     with subprocess.Popen(
         [*RGR, "run", "small.yaml", "--cpus", "2"],
         cwd=folder,
@@ -100,29 +101,9 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         start_new_session=True,
         preexec_fn=hears_interrupts,
     ) as driver:
-        while not parts(folder) and runs_on(driver):
+        while len(parts(folder)) == before and runs_on(driver):
             pass
         yield driver
-
-
-def test_killing_the_driver_loses_nothing_and_changes_nothing(
-    finished: Path, tmp_path: Path, rgr_here: Rgr
-) -> None:
-    write_study(tmp_path)
-    with in_mid_study(tmp_path) as driver:
-        driver.kill()
-    stored = pd.read_parquet(tmp_path / "results/runs")
-    assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
-    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    runs = pd.read_parquet(tmp_path / "results/runs")
-    kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
-    assert len(kept) == len(stored)
-    assert (kept["finished_at"] == kept["finished_at_before"]).all()
-    assert runs["run_id"].is_unique
-    undisturbed, resumed = tables(finished), tables(tmp_path)
-    for name, table in undisturbed.items():
-        pd.testing.assert_frame_equal(table, resumed[name], check_exact=True)
 
 
 def workers_marked(mark: str) -> list[int]:
@@ -137,10 +118,26 @@ def workers_marked(mark: str) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
-def test_a_killed_worker_loses_nothing_and_changes_nothing(
-    finished: Path, tmp_path: Path, rgr_here: Rgr
+def test_a_driver_told_to_end_then_one_killed_then_a_worker_lose_nothing_and_change_nothing(
+    finished: Path, tmp_path: Path, temporary: Path, rgr_here: Rgr
 ) -> None:
     write_study(tmp_path)
+    for name in ("search", "analysis", "rgr_dist"):  # no process may import the user's files
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the working directory')")
+    with in_mid_study(tmp_path) as driver:
+        # As a terminal that is closed sends them, or an impatient user.
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+            driver.send_signal(number)
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
+    assert not list(temporary.iterdir())
+
+    with in_mid_study(tmp_path) as driver:
+        driver.kill()
+    stored = pd.read_parquet(tmp_path / "results/runs")
+    assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
+
     killed: list[int] = []
     has_ended = threading.Event()
 
@@ -160,10 +157,14 @@ def test_a_killed_worker_loses_nothing_and_changes_nothing(
         task.result()
     assert killed, "no worker was there to be killed"
     assert done.returncode == 0, done.stderr
-    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
-    undisturbed, disturbed = tables(finished), tables(tmp_path)
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    assert runs["run_id"].is_unique
+    kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
+    assert len(kept) == len(stored)
+    assert (kept["finished_at"] == kept["finished_at_before"]).all()
+    undisturbed, resumed = tables(finished), tables(tmp_path)
     for name, table in undisturbed.items():
-        pd.testing.assert_frame_equal(table, disturbed[name], check_exact=True)
+        pd.testing.assert_frame_equal(table, resumed[name], check_exact=True)
 
 
 @pytest.mark.slow  # the fast one is told to end in mid-training
@@ -233,26 +234,11 @@ def test_a_long_command_that_resumes_or_trains_is_told_whole(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rgr_dist.cli.app", interrupted)
+    monkeypatch.setattr("rgr_dist.cli.command", interrupted)
     assert call(["run", *asked]) == 130
     said, _, command = capsys.readouterr().err.partition("resume with: ")
     assert said == "rgr: interrupted; "
     assert shlex.split(command) == ["rgr", "run", *asked]
-
-
-def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
-    tmp_path: Path, temporary: Path
-) -> None:
-    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
-    with in_mid_study(tmp_path) as driver:
-        # As a terminal that is closed sends them, or an impatient user.
-        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-            driver.send_signal(number)
-        _, errors = driver.communicate(timeout=60)
-    assert driver.returncode == 130
-    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
-    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
-    assert not list(temporary.iterdir())
 
 
 @pytest.mark.slow
