@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow  # of what benchmarks use alone
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks/many_runs.py"
 
 

@@ -20,6 +20,8 @@ from threshold_search.noisy_bisection import expected_entropy, probabilistic_bis
 from threshold_search.search_rules import RULES, Outcome, exhaustive_grid
 from threshold_search.truth import Judged, judge, summary
 
+pytestmark = pytest.mark.slow  # of what benchmarks use alone
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "search_statistics.py"
 EASY = replace(CURVES["like (128,32)"], spread=0.15, moves=0)
 

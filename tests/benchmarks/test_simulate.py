@@ -26,6 +26,8 @@ from threshold_search.simulate import (
     simulate,
 )
 
+pytestmark = pytest.mark.slow  # of what benchmarks use alone
+
 ANY = st.one_of(sharp_cells(seeds=3), rising_cells(), noisy_cells())
 
 

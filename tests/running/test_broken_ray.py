@@ -30,7 +30,8 @@ def processes(mark: str, program: str) -> list[int]:
 
 
 @in_proc
-@pytest.mark.parametrize("program", ["raylet", pytest.param("gcs_server", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["raylet", "gcs_server"])
 def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
     program: str, finished: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:

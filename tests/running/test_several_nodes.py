@@ -16,6 +16,8 @@ from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
 from tests.small_study import RGR, parts, runs_on, tables, write_study
 
+pytestmark = pytest.mark.slow
+
 MEASURED = ["run_id", "h", "d_k", "seed", "score", "val_score", "threshold_tau", "steps"]
 """Columns that tell what was found, not when or where."""
 
@@ -66,26 +68,16 @@ def alone(folder: Path) -> Path:
     return here
 
 
-def test_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
-    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 20})
-    with running(1, 1) as nodes:
-        output = run_on(nodes, tmp_path, ["kill 1"])
-    lost = [line for line in output.splitlines() if "a node is lost" in line]
-    assert len(lost) == 1, output
-    assert "1 CPU); what it trained is trained elsewhere" in lost[0]
-    assert "(raylet" not in output
-    assert " pid=" not in output  # nothing of Ray's own
-    check_same(tmp_path, alone(tmp_path))
-
-
-@pytest.mark.slow
 def test_three_nodes_one_killed_and_one_added_on_the_way(tmp_path: Path) -> None:
     cells = [{"m": 16, "d_model": [8, 16]}, {"m": [24, 32], "d_model": 8}]
     write_study(tmp_path, cells=cells, search={"heads": [1, 2, 4], "seeds": 20})
     with running(1, 1, 1) as nodes:
         output = run_on(nodes, tmp_path, ["kill 1", "add 2"])
-    assert output.count("a node is lost") == 1, output
+    (lost,) = (line for line in output.splitlines() if "a node is lost" in line)
+    assert "1 CPU); what it trained is trained elsewhere" in lost
     assert output.count("a node has joined") == 1, output
+    assert "(raylet" not in output
+    assert " pid=" not in output  # nothing of Ray's own
     check_same(tmp_path, alone(tmp_path))
 
 
@@ -98,7 +90,6 @@ search: {axis: d_vo, per: {d_qk: [1, 2, 4]}, seeds: 10}
 """
 
 
-@pytest.mark.slow
 def test_facts_on_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(FACTS)
     with running(1, 1) as nodes:
@@ -107,7 +98,6 @@ def test_facts_on_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
     check_same(tmp_path, alone(tmp_path))
 
 
-@pytest.mark.slow
 def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 40})
     with (
