@@ -73,12 +73,12 @@ class SeedTest:
     first: int = 0
     look: int = 0
 
-    @property
+    @cached_property
     def at_first(self) -> SeedTest:
         """The test by which a probe passes for now; itself if there is no best possible score."""
         return self if self.best is None else replace(self, look=LOOK)
 
-    @property
+    @cached_property
     def with_extra(self) -> SeedTest:
         """The test over the extra seeds too."""
         return replace(self, seeds=self.seeds + self.extra, extra=0)
