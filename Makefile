@@ -14,7 +14,7 @@ quickstart: $(READY)  ## find the first thresholds and write the report
 
 test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode would have both processes compile every test
 test: $(READY)  ## the fast tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 test-slow: $(READY) $(DOCS) $(CLUSTER) $(CLIENTS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"

@@ -71,6 +71,7 @@ def copy_packages(to: Path) -> Path:
     return to / "rgr_dist"
 
 
+@pytest.mark.slow  # digests of edited files are compared each time
 def test_an_edited_kernel_changes_the_code_that_inlines_it(tmp_path: Path) -> None:
     streams = copy_packages(tmp_path) / "problem" / "streams.py"
     first = output_of(start(CONTEXTS, tmp_path))

@@ -207,7 +207,7 @@ BY_ELEMENT = """torch.nn.functional.layer_norm(
 @pytest.mark.parametrize(
     ("code", "instead"),
     [
-        ('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)'),
+        pytest.param('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)', marks=pytest.mark.slow),
         (
             '(X @ p["A"]) @ (X @ p["B"]).transpose(-1, -2) +',
             BY_ELEMENT,

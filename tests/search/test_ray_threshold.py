@@ -238,7 +238,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
             if any(trial.status == "TERMINATED" for trial in trials):
                 raise KeyboardInterrupt
 
-    search = {"axis": "width", "values": [10, 30], "metric": "accuracy", "target": 0.9, "seeds": 2}
+    search = {"axis": "width", "values": [10, 30], "metric": "accuracy", "target": 0.9, "seeds": 1}
     store = tmp_path / "scores"
     for _ in range(2):  # trials that the first left would hold the CPUs
         with pytest.raises(KeyboardInterrupt, match=f"run it again to go on from {store}$"):

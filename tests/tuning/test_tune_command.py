@@ -147,6 +147,7 @@ def test_a_tuning_that_is_killed_repeats_no_run_and_ends_as_if_it_had_not_been(
     assert answer["present_score"] == tuned[1]["present_score"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_trials_whose_workers_are_lost_are_told_and_run_again(tmp_path: Path) -> None:
     study, said = parse_study({**SMALL, "training": SHORT}), list[str]()
