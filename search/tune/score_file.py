@@ -38,6 +38,13 @@ def _score(line: Any) -> Score:
     return made
 
 
+def _once(keys: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a file's line; a ValueError if it gives a key twice."""
+    if len(found := dict(keys)) < len(keys):
+        raise ValueError(f"a key twice: {json.dumps([key for key, _ in keys])}")
+    return found
+
+
 def _named(value: Any) -> Any:
     """What stands for an object in a file: equal in every process, different if the content is."""
     if isinstance(value, bytes | bytearray):
@@ -126,7 +133,7 @@ class ScoreFile:
             whole, end, _ = content.rpartition(b"\n")
             if not whole and not json.dumps(self.about).encode().startswith(content):
                 raise ValueError("it does not begin with what was measured")
-            lines = [json.loads(line) for line in whole.splitlines()]
+            lines = [json.loads(line, object_pairs_hook=_once) for line in whole.splitlines()]
             scores = [_score(line) for line in lines[1:]]
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ValueError(

@@ -156,6 +156,14 @@ def test_a_line_that_holds_no_score_is_refused_in_one_line(
         ScoreFile(path, {})
 
 
+def test_a_line_in_which_damage_gives_a_setting_twice_is_refused(tmp_path: Path) -> None:
+    path, setting = tmp_path / "scores.log", {"depth": 1, "heads": 2}
+    ScoreFile(path, {}).add(3, 1, 0.25, setting)
+    path.write_bytes(path.read_bytes().replace(b"heads", b"depth"))
+    with pytest.raises(ValueError, match=r'no file of scores \(a key twice: \["depth", "depth"\]'):
+        ScoreFile(path, {})
+
+
 SECOND = """
 import sys
 from rgr_dist import find_threshold
