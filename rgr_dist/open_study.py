@@ -44,7 +44,8 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    overrides = [overrides] if isinstance(overrides, str) else overrides or ()
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    overrides = () if overrides is None else overrides
     overrides = [*overrides] if isinstance(overrides, Iterable) else [overrides]
     if not all(isinstance(one, str) for one in overrides):
         raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
@@ -280,7 +281,8 @@ class Study:
         return Answer(prediction.rows)
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
-        heads = [*h] if isinstance(h, Iterable) and not isinstance(h, str) else [h]
+        is_one = isinstance(h, str) or getattr(h, "shape", None) == ()
+        heads: list[Any] = [*h] if isinstance(h, Iterable) and not is_one else [h]
         for one in heads:
             if not isinstance(one, int | np.integer):
                 raise StudyError(f"h: {one!r} is no integer; give a head count or several")

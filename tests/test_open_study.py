@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -227,16 +228,17 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]
+    both = [*ask, "--store", str(finished / "results"), "--format", "json"]
     there = rgr.compare(study, rgr.load(finished / "small.yaml", out=out))
     assert there.found[0] == same
-    assert call([*ask, "--store", str(out), "--format", "json"]) == 0
+    assert call(both) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["found"].startswith(f"{same} {limit[:30]}")
     assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
     assert Path(told["page"]).is_file()
     shutil.rmtree(Path(told["page"]).parent)
     Path(told["page"]).parent.write_text("in the way")
-    assert call([*ask, "--store", str(out), "--format", "json"]) == 0
+    assert call(both) == 0
     unwritten = capsys.readouterr()
     assert json.loads(unwritten.out)["cells"] == told["cells"]
     assert json.loads(unwritten.out)["page"] is None
@@ -322,8 +324,30 @@ def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
             assert read() is not None
 
 
-def test_overrides_may_come_one_by_one() -> None:
-    assert rgr.load("quickstart", iter(["search.seeds=3"])).study.search.seeds == 3
+@pytest.mark.parametrize("kind", [iter, np.array, pd.Series, tuple])
+def test_overrides_may_come_in_any_sequence(kind: Any) -> None:
+    three = rgr.load("quickstart", kind(["search.seeds=3", "search.target=0.9"])).study.search
+    assert (three.seeds, three.target) == (3, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda study: study.figure("heads", ax=8), "ax: give axes of matplotlib, not 8"),
+        (lambda study: study.figure("heads", ax=[8, 8]), "ax: give axes of matplotlib, not [8"),
+        (lambda study: study.figure(["law"]), "the page has no figure ['law']; its figures: "),
+        (lambda study: study.curves(h=np.array(8)), "h: array(8) is no integer; give a head"),
+        (lambda study: study.explain((16, 8), h=np.array(8)), "h: array(8) is no integer; give"),
+        (lambda study: rgr.Study(name="a\x00b\ud800", cells=[{"m": 8, "d_model": 8}]), "name: "),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused_in_one_printable_line(
+    ask: Any, said: str, finished: Path
+) -> None:
+    with pytest.raises(StudyError) as refused:
+        ask(rgr.load(finished / "small.yaml", out=finished / "results"))
+    assert said in str(refused.value)
+    assert str(refused.value).isprintable()
 
 
 @pytest.mark.parametrize(

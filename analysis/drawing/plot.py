@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -119,12 +119,14 @@ def plot(
         The figure of the axes, which can save itself: ``.savefig("law.pdf")``.
 
     Raises:
-        StudyError: the number of axes is not the number of panels.
+        StudyError: they are no axes, or not as many as there are panels.
     """
     with mpl.rc_context(STYLE):
         if ax is None:
             return _whole(figure, width)
-        axes = [ax] if isinstance(ax, Axes) else list(ax)
+        axes = [*ax] if isinstance(ax, Iterable) else [ax]
+        if not all(isinstance(one, Axes) for one in axes):
+            raise StudyError(f"ax: give axes of matplotlib, not {ax!r}")
         if len(axes) != len(figure.panels):
             raise StudyError(
                 f"the figure {figure.name} has {len(figure.panels)} panels; give ax as many axes, "

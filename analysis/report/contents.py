@@ -102,7 +102,7 @@ def figures(
     every = {figure.name: figure for figure in drawn if figure.panels}
     kind = "figure" if cells is None else "figure by cell"
     for name in names:
-        if name not in every:
+        if not isinstance(name, str) or name not in every:
             has = ", ".join(every) or "none: it has too few results"
             raise StudyError(f"the page has no {kind} {name!r}; its figures: {has}")
     return [every[name] for name in names or every]

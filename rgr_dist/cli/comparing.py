@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,15 +46,13 @@ def compare(
         raise UserError("rgr compare takes --store at most twice")
     if other is None and len(stores) == 1:
         raise UserError("rgr compare takes two studies, or one and --store twice")
-    if one == other and len({*stores}) == 1:
-        raise UserError(f"both are {one}; rgr compare takes two studies, or one and --store twice")
-    pair, names, store = side_by_side([one, other or one], stores, set_, with_common=True)
-    found, rows = answer(pair, names)
     page = None
-    try:
-        page = publish_comparison(*pair, names, store)
-    except StoreError as error:  # the store may be read-only
-        say_error(f"no page: {error}")
+    with side_by_side([one, other or one], stores, set_, with_common=True) as (pair, names, store):
+        found, rows = answer(pair, names)
+        try:
+            page = publish_comparison(*pair, names, store)
+        except StoreError as error:  # the store may be read-only
+            say_error(f"no page: {error}")
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
         return
@@ -77,13 +77,16 @@ def _named_sides(row: Row, names: tuple[str, str]) -> Row:
     return shown
 
 
+@contextmanager
 def side_by_side(
     studies: Sequence[str],
     stores: Sequence[str],
     set_: list[str] | None,
     with_common: bool = False,
-) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]:
+) -> Iterator[tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]]:
     """The results of two studies, their names, and the store of the first.
+
+    On exit, says which of them has no run in its store.
 
     Args:
         with_common: refuse two studies that have no cell in common.
@@ -99,6 +102,9 @@ def side_by_side(
         opened(one, set_, stores[0]) as (first, store),
         opened(other, set_, stores[-1]) as (second, its_own),
     ):
+        is_same = os.path.realpath(stores[0]) == os.path.realpath(stores[-1])
+        if first == second and is_same:
+            raise UserError(f"both are {one} in {stores[0]}; give two, or one in two stores")
         records = first.record, second.record
         kinds = {record.finds_thresholds for record in records}
         if len(kinds) > 1 or any(record.holds == "facts" for record in records):
@@ -106,17 +112,17 @@ def side_by_side(
                 f"{one} and {other} cannot be compared: give two studies of thresholds D_K, or two "
                 "of accuracy"
             )
-        is_same = stores[0] == stores[-1]  # then read, and its damage reported, once
-        pair = open_results(first, store), open_results(second, store if is_same else its_own)
+        its_own = store if is_same else its_own  # it is read, and its damage reported, once
+        pair = open_results(first, store), open_results(second, its_own)
         if with_common and not partners_of(pair):
             raise UserError(
                 f"{one} and {other} have no cell in common, so there is nothing to compare; rgr "
                 "report of both sets the rest side by side"
             )
-    for study, out, results in zip((one, other), (stores[0], stores[-1]), pair, strict=True):
-        if results.runs.empty:
-            say_error(*no_runs(study, out, set_))
     names = (first.name, second.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
-    return pair, names, store
+    yield pair, names, store
+    for study, out, results in zip((one, other), (stores[0], stores[-1]), pair, strict=True):
+        if results.runs.empty:
+            say_error(*no_runs(study, out, set_))

@@ -58,9 +58,9 @@ def figures(
     else:
         if cell is not None:
             raise UserError("--cell: takes one study, since a comparison has no panels by cell")
-        pair, names, _ = side_by_side([study, other], [out], set_)
-        stem = "-".join(results.study.name for results in pair)
-        drawn = contents.figures(compared(pair, names), figure or ())
+        with side_by_side([study, other], [out], set_) as (pair, names, _):
+            stem = "-".join(results.study.name for results in pair)
+            drawn = contents.figures(compared(pair, names), figure or ())
     for each in drawn:
         path = to / f"{stem}-{each.name}{of}.{kind}"
         try:

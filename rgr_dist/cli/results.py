@@ -288,8 +288,8 @@ def report(
             check_same_question(results.study, store, studies[0], bool(set_))
         print(publish(results, store).address)
         return
-    pair, names, store = side_by_side(studies, stores, set_)
-    print(publish_comparison(*pair, names, store))
+    with side_by_side(studies, stores, set_) as (pair, names, store):
+        print(publish_comparison(*pair, names, store))
 
 
 def explain(

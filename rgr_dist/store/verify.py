@@ -176,6 +176,8 @@ def _fault(row: Row) -> str:
         return "its config is not that of a run"
     if of_cell is None:
         return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
+    if row["error"] is not None and row["stop_reason"] != "failed":
+        return "it has an error, and its run did not fail"
     wrong = [key for key, value in (expected | of_cell).items() if row[key] != value]
     return f"its {wrong[0]} is not that of its config" if wrong else ""
 

@@ -19,15 +19,21 @@ import numpy.typing as npt
 
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_pairs, text_of
+from rgr_dist.study.input_file import (
+    LIST,
+    LONGEST,
+    FileKeys,
+    opened,
+    order_of,
+    read_pairs,
+    text_of,
+)
 from rgr_dist.study.spec import LARGEST_COUNT
 
 COLUMNS = (
     "an edge list has two columns, the source and the target of each edge, all of them whole "
     "numbers or all of them names, separated by a comma, spaces or tabs"
 )
-HEADERS = (["source", "target"], ["from", "to"])
-"""First lines of a list of names that are headings, not edges; also the other way round."""
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 """An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
 GLUED = r"[,;]|^[:|]|[:|]$"
@@ -116,16 +122,17 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
     Tabs separate entries if the first line has one, else commas, even one in quotes, else spaces.
 
     Raises:
-        ValueError: a tab stands within quotes, where other readers would keep it.
+        ValueError: quotes keep a tab, or a blank that would be lost here, as other readers do not.
     """
     file.seek(0)
     text = io.StringIO(text_of(file), newline=None)
     separator = None
     for at, line in enumerate(text, 1):
         if line.strip() and line[0] != "#":
-            if any("\t" in quoted for quoted in re.findall(r'(?<![^,\s])"[^"]*"', line)):
-                raise ValueError(f"line {at} has a tab within quotes")
             separator = separator or _separator(line.strip())
+            lost = r'\t|^"\s|\s"$' + r"|[^\S ]" * (separator == " ")
+            if any(re.search(lost, quoted) for quoted in re.findall(r'(?<![^,\s])"[^"]*"', line)):
+                raise ValueError(f"line {at} has a tab or an outer blank within quotes")
             yield at, line, separator
 
 
@@ -135,7 +142,8 @@ def _entries(at: int, line: str, separator: str) -> list[str]:
     Raises:
         ValueError: a quote is not closed, or something else follows it.
     """
-    blanks = re.sub(r"[^\S\t]" if separator == "\t" else r"\s", " ", line).strip(" ")
+    among = {"\t": r"[\n\r\f\v]", ",": r"[\t\n\r\f\v]", " ": r"\s"}[separator]
+    blanks = re.sub(among, " ", line).strip(" ")
     blanks = re.sub(rf'" +(?={separator})', '"', blanks)
     try:
         row = next(csv.reader([blanks], delimiter=separator, skipinitialspace=True, strict=True))
@@ -143,7 +151,7 @@ def _entries(at: int, line: str, separator: str) -> list[str]:
         quote = "has a quote that is not closed, or text right after one"
         said = quote if '"' in line else f"cannot be read: {error}"
         raise ValueError(f"line {at} {said}") from None
-    return [entry.strip() for entry in row]
+    return [entry.strip(" ") for entry in row]
 
 
 def _is_named(file: BinaryIO) -> bool:
@@ -157,7 +165,7 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The edges of a file of names, int64 [rows, 2], and the names by number.
 
     A first line may be a heading if its names occur in no other line while other names recur. Then
-    one of ``HEADERS`` must be above it if it is an edge, or in its place if it is a heading.
+    two words of ``EDGES``, one of each end, must be above it if it is an edge, or in its place.
 
     Raises:
         ValueError: a line is not two names, or the first may be a heading.
@@ -174,9 +182,9 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
             raise ValueError(
                 f"line {at} has '{glued[0][:LONGEST]}' among spaces; such names need quotes"
             )
-        heading = [] if ends or is_headed else [entry.lower() for entry in row]
-        if heading in HEADERS or heading[::-1] in HEADERS:
-            is_headed, turned = True, heading not in HEADERS
+        order = None if ends or is_headed else order_of([entry.lower() for entry in row])
+        if order in ((0, 1), (1, 0)):
+            is_headed, turned = True, order == (1, 0)
         else:
             ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
     others = set(ends[2:])

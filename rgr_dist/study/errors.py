@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, shown
 from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
@@ -29,7 +29,7 @@ class StudyError(UserError, ValueError):
     """The study cannot be used as written; the message says what, where and what would be valid."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))  # one line, whatever it quotes
+        super().__init__(shown(" ".join(message.split())))  # one line, whatever it quotes
 
 
 @contextmanager

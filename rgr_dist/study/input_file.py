@@ -33,8 +33,10 @@ LARGEST_HEADER = 2**22
 """Most bytes of the header in which a safetensors file describes its tensors; GPT-2: 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"
 """The environment variable that sets another limit, in MiB, for every file."""
-SWAPPED = (("target", "source"), ("to", "from"), ("dst", "src"), ("count", "token"))
-"""What the headings of two columns of whole numbers begin with if they are the other way round."""
+Ends = tuple[tuple[str, ...], tuple[str, ...]]
+"""The words that head a first and a second column."""
+EDGES = ("source", "src", "from"), ("target", "dst", "dest", "destination", "to")
+"""The words that head the columns of an edge list."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
 """The number formats of safetensors files that numpy also has."""
 
@@ -134,22 +136,24 @@ def text_of(file: BinaryIO) -> str:
     return text
 
 
-def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
+def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[np.int64]:
     """Two columns of whole numbers, int64 [rows, 2].
 
     A file that ends in ``.parquet`` has two integer columns. Any other is text, with columns
     separated by a comma, spaces or tabs; ``#`` starts a comment, and a first line without digits
-    is a header. Numbers may be in quotes. Columns headed as in ``SWAPPED`` are exchanged.
+    is a header. Numbers may be in quotes. Columns are exchanged if their heads begin with words of
+    ``heads`` in the other order, as in ``dst_id,src_id`` or ``ToNode,FromNode``.
 
     Raises:
-        ValueError: it has other columns, or a line is not two whole numbers.
+        ValueError: it has other columns, both of one end, or a line is not two whole numbers.
     """
     if suffix == ".parquet":
         table = read_parquet(
             file, lambda schema: len(schema) == 2 and all(map(pa.types.is_integer, schema.types))
         )
         columns = [column.to_numpy().astype(np.int64) for column in table.columns]
-        return np.column_stack(columns[::-1] if _are_swapped(table.column_names) else columns)
+        swapped = _are_swapped(table.column_names, heads)
+        return np.column_stack(columns[::-1] if swapped else columns)
     numbers, is_first, header = array("q"), True, list[str]()
     for at, whole in enumerate(io.StringIO(text_of(file), newline=None), 1):
         line = whole.partition("#")[0].strip()
@@ -162,15 +166,26 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
             header = row
         is_first &= not line
     pairs = np.array(numbers, dtype=np.int64).reshape(-1, 2)
-    return pairs[:, ::-1] if _are_swapped(header) else pairs
+    return pairs[:, ::-1] if _are_swapped(header, heads) else pairs
 
 
-def _are_swapped(header: Sequence[str]) -> bool:
+def _are_swapped(header: Sequence[str], heads: Ends) -> bool:
     """Whether two columns of these names are the other way round."""
-    if len(header) != 2:
-        return False
-    first, second = (name.strip('" ').lower() for name in header)
-    return any(first.startswith(one) and second.startswith(other) for one, other in SWAPPED)
+    ends = order_of([_first_word(name) for name in header], heads)
+    if ends is not None and ends[0] == ends[1]:
+        raise ValueError(f"both columns are headed as one end: {', '.join(header)[:LONGEST]}")
+    return ends == (1, 0)
+
+
+def _first_word(name: str) -> str:
+    """``from`` of ``from_id``, ``FromNode`` and ``FROM``."""
+    return re.split("(?<=[a-z])(?=[A-Z])|[^A-Za-z]", name.strip('" '))[0].lower()
+
+
+def order_of(words: Sequence[str], heads: Ends = EDGES) -> tuple[int, int] | None:
+    """Which column of ``heads`` each of two words heads; None if one of them heads neither."""
+    found = [column for word in words for column, names in enumerate(heads) if word in names]
+    return (found[0], found[1]) if len(found) == len(words) == 2 else None
 
 
 def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:

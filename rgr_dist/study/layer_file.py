@@ -89,7 +89,7 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
         path = (home / name).absolute()
         name = str(path)
     with opened(path, WANTED, LARGEST) as file:
-        text = file.read().decode()
+        text = file.read().decode("utf-8-sig")
     try:
         fields = read_fields(text)
         if of == "file":

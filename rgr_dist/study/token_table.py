@@ -117,8 +117,8 @@ class Vocabulary:
             raise StudyError(f"source: its vectors have width {width}; give d_model: {width}")
         if len(self.ranked) < m:
             raise StudyError(
-                f"counts: {len(self.ranked)} tokens occur, and m = {m} needs as many; "
-                "give a smaller m, or counts of more text"
+                f"counts: {len(self.ranked)} tokens occur besides the last, which is NULL, and "
+                f"m = {m} needs as many; give a smaller m, or counts of more text"
             )
         chosen = [*self.ranked[:m], len(self.table) - 1] if null else self.ranked[:m]
         return self.table[chosen]
@@ -181,7 +181,7 @@ def read_counts(path: Path, vocabulary: int) -> Counts:
     """
     counts = np.zeros(vocabulary, dtype=np.int64)
     with within("counts: "), opened(path, COUNTS, LIST) as file:
-        tokens, times = read_pairs(file, path.suffix).T
+        tokens, times = read_pairs(file, path.suffix, (("token",), ("count",))).T
         listed, first = np.unique(tokens, return_index=True)
         if len(listed) < len(tokens):
             twice = np.delete(tokens, first)[0]

@@ -129,7 +129,7 @@ class Question(BaseModel):
             fault = faults.errors()[0]
         said, named = str(fault.get("ctx", {}).get("error", "")), [str(one) for one in fault["loc"]]
         said = said or f"{fault['msg'].removeprefix('Input ')}, not {fault['input']!r}"
-        raise ValueError(": ".join([*named[:1], said]))
+        raise ValueError(" ".join(": ".join([*named[:1], said]).split()))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

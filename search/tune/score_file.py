@@ -7,9 +7,10 @@ import hashlib
 import inspect
 import io
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -135,6 +136,7 @@ class ScoreFile:
                 raise ValueError("it does not begin with what was measured")
             lines = [json.loads(line, object_pairs_hook=_once) for line in whole.splitlines()]
             scores = [_score(line) for line in lines[1:]]
+            self._check_agree(scores)
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} is no file of scores ({error}); give another file"
@@ -146,6 +148,13 @@ class ScoreFile:
             )
         self.scores = scores
         self._size, self._whole = len(content), len(whole + end)
+
+    def _check_agree(self, scores: Sequence[Score]) -> None:
+        known: dict[tuple[str, int, int], float] = {}
+        for value, seed, score, setting in scores:
+            first = known.setdefault((self.key(setting), value, seed), score)
+            if first != score and not math.isnan(first + score):
+                raise ValueError(f"two scores of {value}, seed {seed}: {first} and {score}")
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open file, since a Tuner is saved together with its searcher."""

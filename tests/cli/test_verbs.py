@@ -65,6 +65,8 @@ def test_figures_are_written_as_files(
     study, store = str(finished / "small.yaml"), str(finished / "results")
     refused("the page has no figure 'laws'; its figures: ", "figures", study, "--store", store,
             "--figure", "laws")  # fmt: skip
+    refused("no figure 'nope'", "figures", study, "quickstart", "--store", store,
+            "--figure", "nope")  # fmt: skip
     refused("--to file", "figures", study, "--store", store, "--to", "file")
     refused("--store results: there is no store", "figures", study)
     one = ["figures", study, "--store", store, "--to", "one", "--format", "svg", "--cell", "16,8"]
@@ -86,8 +88,9 @@ def test_figures_are_written_as_files(
     assert call(one) == 0
     by_cell = {"small-splits-16-8.svg", "small-curves-16-8.svg"}
     assert by_cell <= {path.name for path in (tmp_path / "one").iterdir()}
-    assert call(["figures", study, study, "--store", store, "--to", "pair", "--format", "svg"]) == 0
-    assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-small-side-by-side.svg"]
+    twin = str(write_study(tmp_path, "twin.yaml", name="twin"))
+    assert call(["figures", study, twin, "--store", store, "--to", "pair", "--format", "svg"]) == 0
+    assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-twin-side-by-side.svg"]
 
 
 def test_the_runs_folder_is_the_export(finished: Path) -> None:
@@ -188,8 +191,13 @@ def test_two_studies_are_set_side_by_side(
     page = finished / "results/studies/small/beside-twin/index.html"
     assert capsys.readouterr().out.strip() == str(page)
     assert "small and twin" in page.read_text()
-    assert call(["report", "small.yaml", "--store", "results", "--store", "results/"]) == 0
-    assert "small in results/" in Path(capsys.readouterr().out.strip()).read_text()
+    shutil.copytree("results", "copy")
+    assert call(["report", "small.yaml", "--store", "results", "--store", "copy"]) == 0
+    assert "small in copy" in Path(capsys.readouterr().out.strip()).read_text()
+    for same in (["small.yaml", "./small.yaml"], ["small.yaml", "--store", "./results"]):
+        for verb in ("compare", "report"):
+            assert call([verb, *same, "--store", "results"]) == 2
+            assert "both are small.yaml in " in capsys.readouterr().err
     for wrong in (["a", "b", "c"], ["small.yaml", "--store", "1", "--store", "2", "--store", "3"]):
         assert call(["report", *wrong]) == 2
         assert "one study, or two to compare" in capsys.readouterr().err

@@ -29,6 +29,7 @@ REFUSED = [
     ({"values": range(9, 1, -1)}, "values: "),
     ({"values": 64}, "values: "),
     ({"values": np.array([[1], [2]])}, "values: array([1]) is no integer"),
+    ({"mode": np.arange(2000).reshape(-1, 2)}, "mode: should be 'max' or 'min', not array([["),
     ({"store": "y" * 300}, f"{'y' * 300} is no file of scores ("),
     ({"store": 5}, "store: give the path of a file, not 5"),
     ({"values": itertools.count(1)}, "values: give positive integers in increasing order, such "),

@@ -164,6 +164,17 @@ def test_a_line_in_which_damage_gives_a_setting_twice_is_refused(tmp_path: Path)
         ScoreFile(path, {})
 
 
+def test_two_scores_of_one_trial_are_refused_unless_they_are_alike(tmp_path: Path) -> None:
+    path = tmp_path / "scores.log"
+    for score in (0.25, 0.25):
+        ScoreFile(path, {}).add(3, 1, score)
+    assert ScoreFile(path, {}).scores == [(3, 1, 0.25, {})] * 2
+    ScoreFile(path, {}).add(3, 1, 0.5, {"depth": 2})
+    ScoreFile(path, {}).add(3, 1, 0.75)
+    with pytest.raises(ValueError, match=r"no file of scores \(two scores of 3, seed 1: 0.25 and"):
+        ScoreFile(path, {})
+
+
 SECOND = """
 import sys
 from rgr_dist import find_threshold

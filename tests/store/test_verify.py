@@ -66,6 +66,7 @@ def test_a_part_of_an_earlier_version_is_sound_and_has_no_checksum(tmp_path: Pat
         ({"seed": 8}, "its seed is not that of its config"),
         ({"cell_id": "0" * 16}, "its cell_id is not that of its config"),
         ({"m": 65}, "its m is not that of its config"),
+        ({"error": "lost"}, "it has an error, and its run did not fail"),
         ({"max_steps": 1}, "its max_steps is not that of its config"),
     ],
 )

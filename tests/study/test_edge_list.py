@@ -7,6 +7,8 @@ import tracemalloc
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -105,6 +107,28 @@ def test_names_and_headings_are_told_apart(
     assert read_edges(tmp_path / "n.csv").tolist() == edges
 
 
+@pytest.mark.parametrize("target", ["target", "dst", "Dest_id", "destination", "ToNode", "TO"])
+@pytest.mark.parametrize("source", ["source", "src", "fromNode", "From_id"])
+def test_columns_are_exchanged_if_their_heads_say_so(
+    tmp_path: Path, source: str, target: str
+) -> None:
+    for name, header, lines in (
+        ("in-order.csv", f"{source},{target}", ["0,1", "0,2", "1,2"]),
+        ("turned.csv", f"{target},{source}", ["1,0", "2,0", "2,1"]),
+    ):
+        (tmp_path / name).write_text("\n".join([header, *lines]))
+        assert read_edges(tmp_path / name).tolist() == [[0, 1], [0, 2], [1, 2]]
+    table = pa.table({target: [1, 2, 2], source: [0, 0, 1]})
+    pq.write_table(table, tmp_path / "turned.parquet")
+    assert read_edges(tmp_path / "turned.parquet").tolist() == [[0, 1], [0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("header", ["town,from_city", "topic,fromage", "count,token", "a,source"])
+def test_other_heads_exchange_nothing(tmp_path: Path, header: str) -> None:
+    (tmp_path / "e.csv").write_text(f"{header}\n0,1\n0,2\n")
+    assert read_edges(tmp_path / "e.csv").tolist() == [[0, 1], [0, 2]]
+
+
 @pytest.mark.parametrize("blank", ["", " ", "  ", "\t", " \t"])
 @pytest.mark.parametrize("separator", [",", "\t", " "])
 def test_quotes_are_no_part_of_a_name(tmp_path: Path, separator: str, blank: str) -> None:
@@ -126,7 +150,10 @@ def test_quotes_are_no_part_of_a_name(tmp_path: Path, separator: str, blank: str
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'x,"a\tb"\ny,"a\tb"\n', "line 1 has a tab within quotes"),
+        (b'x,"a\tb"\ny,"a\tb"\n', "line 1 has a tab or an outer blank within quotes"),
+        (b'source,target\n" a",a\na,c\nc," a"\n', "line 2 has a tab or an outer blank"),
+        (b'a b\n"c\xc2\xa0d" a\n', "line 2 has a tab or an outer blank"),
+        (b"source,src\n0,1\n", "both columns are headed as one end: source, src"),
         ("0,1\n1,1".encode("utf-16-le"), "zero bytes"),
         ("a,b\nb,a".encode("utf-16-be"), "zero bytes"),
     ],
@@ -137,6 +164,11 @@ def test_what_other_readers_would_read_otherwise_is_refused(
     (tmp_path / "e.csv").write_bytes(content)
     with pytest.raises(StudyError, match=said):
         read_edges(tmp_path / "e.csv")
+
+
+def test_names_that_differ_in_a_special_blank_are_two(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text('"a\u00a0b","a b"\n"a b",c\nc,a\u00a0b\n')
+    assert read_edges(tmp_path / "n.csv").max() == 2
 
 
 def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:

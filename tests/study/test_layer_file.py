@@ -98,10 +98,12 @@ def test_the_identity_is_the_text_and_every_key(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/b.py").write_text(TEXT)
     (tmp_path / "c.py").write_text(TEXT + "\n")
+    (tmp_path / "marked.py").write_text(TEXT, "utf-8-sig")  # as some editors save it
     named = {"flag": True}
     first = run_of(study_of(tmp_path, {"file": "a.py", **named}))
     same = (
         {"file": "deep/b.py", **named},
+        {"file": "marked.py", **named},
         {"file": "a.py", "groups": 2, "scale": 1, "kind": "plain", **named},
     )
     assert {run_of(study_of(tmp_path, one)).run_id for one in same} == {first.run_id}
