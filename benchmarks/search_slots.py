@@ -26,7 +26,7 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.planning.expectations import expectations
+from rgr_dist.planning.first_guesses import expectations
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest

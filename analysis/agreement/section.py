@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rgr_dist.analysis.agreement.published_figures import published_figures_of
+from rgr_dist.analysis.agreement.paper_beside_ours import published_figures_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
 from rgr_dist.analysis.rows import named, rows_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import comparison_of
 from rgr_dist.analysis.wording import number, plural
 

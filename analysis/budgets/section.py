@@ -17,7 +17,7 @@ from rgr_dist.analysis.budgets.step_limits import families, gains, limits
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table
 from rgr_dist.analysis.rows import named, rows_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.wording import with_range
 
 GAINS = {

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.analysis.wording import plural, span
 from rgr_dist.planning.budgets import AtLimit, limited_by

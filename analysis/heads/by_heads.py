@@ -13,7 +13,7 @@ from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer, parse_certificate
 from rgr_dist.analysis.rows import Row, named, rows_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.thresholds.hover_text import head_hover_text
 from rgr_dist.analysis.thresholds.rows import thresholds_of

@@ -14,7 +14,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import named
-from rgr_dist.analysis.thresholds.best import pool_of
+from rgr_dist.analysis.thresholds.best_heads import pool_of
 from rgr_dist.analysis.thresholds.comparable import laws_for
 from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of

@@ -12,7 +12,7 @@ from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.rows import names_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.wording import plural, three_digits, with_limits
 
 

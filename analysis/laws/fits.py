@@ -31,7 +31,7 @@ from rgr_dist.analysis.laws.scaling_laws import (
     possible_laws,
 )
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import has_papers_protocol, laws_for
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.paper import LARGEST_DEGREE

@@ -38,7 +38,7 @@ def points(best: pd.DataFrame, heads: Heads) -> pd.DataFrame:
     and open above at the most. Where all head counts are searched, it lies within 1/2 of h*.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
+        best: the table of ``rgr_dist.analysis.thresholds.best_heads.best_of``.
 
     Returns:
         ``cell_id, m, d_model, degree, n_edges, max_steps, status, D_K, D_K_fails, D_K_passes,

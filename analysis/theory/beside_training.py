@@ -19,7 +19,7 @@ from rgr_dist.analysis.theory.constructions import (
     rates_of_algorithm_1,
 )
 from rgr_dist.analysis.theory.weight_precision import rounded_thresholds
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import counting_bound
 
@@ -74,7 +74,7 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     Of cells that differ only in their step limit, the one with the largest is taken.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
+        best: the table of ``rgr_dist.analysis.thresholds.best_heads.best_of``.
         widths: the constructed ones, by ``Cell.problem_json``.
 
     Returns:

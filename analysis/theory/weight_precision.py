@@ -37,7 +37,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     """``rounded_means`` at a study's thresholds, from the ``ALL_PAIRS`` of all studies; or empty.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
+        best: the table of ``rgr_dist.analysis.thresholds.best_heads.best_of``.
     """
     tables = [store.read_study_table(name, "all_pairs") for name in store.studies()]
     held = [table for table in tables if table is not None and len(table)]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.paper import (
     DENSE_LAW,
     DENSE_SIZE,
@@ -94,7 +94,7 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
     while the cell's search is open.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
+        best: the table of ``rgr_dist.analysis.thresholds.best_heads.best_of``.
 
     Returns:
         ``cell_id, m, d_model, D_K, paper_D_K, difference, step, h_star, paper_h, d_k, paper_d_k,

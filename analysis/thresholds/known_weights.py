@@ -24,7 +24,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.row import cell_columns

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
-from rgr_dist.analysis.thresholds.best import best_of, with_bounds
+from rgr_dist.analysis.thresholds.best_heads import best_of, with_bounds
 from rgr_dist.analysis.thresholds.known_weights import (
     KNOWN,
     best_with_known,

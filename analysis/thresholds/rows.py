@@ -7,7 +7,7 @@ import pandas as pd
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, named
-from rgr_dist.analysis.thresholds.best import with_bounds
+from rgr_dist.analysis.thresholds.best_heads import with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.thresholds.hover_text import cell_hover_text
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known

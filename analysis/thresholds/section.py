@@ -6,7 +6,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import Row
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.hover_text import STATUS
 from rgr_dist.analysis.thresholds.rows import cells_of
 

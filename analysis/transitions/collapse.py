@@ -12,8 +12,8 @@ from scipy.special import gammaln, log_expit, xlogy
 from rgr_dist.analysis.laws.candidates import law_at
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.transitions.logistic import LEAST_WIDTH, Curve, Shares
 from rgr_dist.analysis.transitions.probes import probes_of
+from rgr_dist.analysis.transitions.share_curves import LEAST_WIDTH, Curve, Shares
 from rgr_dist.analysis.transitions.transition_fits import shares_of
 
 OWN = "own D_K*"

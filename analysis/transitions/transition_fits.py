@@ -16,8 +16,8 @@ from rgr_dist.analysis.laws.interval_likelihood import Array
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions import score_curves
-from rgr_dist.analysis.transitions.logistic import Shares
 from rgr_dist.analysis.transitions.probes import collapsed, probes_of
+from rgr_dist.analysis.transitions.share_curves import Shares
 
 WIDTHS_OF_A_FIT = 4
 """Fewest key widths at which a curve of three unknowns is fitted to the scores."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.search.confidence_interval import t_quantile
 

@@ -27,7 +27,7 @@ def verify(
     The exit status is 3 if a check fails and --repair is not given.
     """
     from rgr_dist.analysis.wording import plural
-    from rgr_dist.store import verify as check
+    from rgr_dist.store import verify_and_repair as check
     from rgr_dist.store.store import Store
 
     store, trained = Store(out), 0

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rgr_dist.analysis.wording import clock, duration, plural, rough_time
 from rgr_dist.cli.options import say_error
-from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
+from rgr_dist.planning.bracket_signs import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary, View

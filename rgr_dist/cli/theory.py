@@ -233,7 +233,7 @@ def all_pairs(
     from rgr_dist.analysis.load import open_results
     from rgr_dist.analysis.records import graph_bits_per_parameter
     from rgr_dist.analysis.theory.weight_precision import rounded_means
-    from rgr_dist.analysis.thresholds.best import best_of
+    from rgr_dist.analysis.thresholds.best_heads import best_of
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import PRECISIONS, recovered
     from rgr_dist.planning.budgets import records

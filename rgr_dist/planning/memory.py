@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rgr_dist.faults import UserError
-from rgr_dist.planning.expectations import width_scale
+from rgr_dist.planning.first_guesses import width_scale
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 

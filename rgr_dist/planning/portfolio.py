@@ -14,7 +14,7 @@ import pandas as pd
 
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
-from rgr_dist.planning.expectations import (
+from rgr_dist.planning.first_guesses import (
     Expectation,
     expectations,
     papers_expectation,

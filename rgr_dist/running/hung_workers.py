@@ -108,7 +108,7 @@ class TimeLimits:
                 self._waited[key] = float("-inf")
                 self._recorder.view.say(self._overdue(probe, limit, worker is not None))
                 if worker is not None:
-                    self._searcher.causes[probe.cell, probe.key] = "overdue"
+                    self._searcher.losses.causes[probe.cell, probe.key] = "overdue"
                     ray.kill(worker)
 
     def limit(self, probe: Probe) -> float:
@@ -117,7 +117,7 @@ class TimeLimits:
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))
         limit = max(self._shortest, limit_seconds(work, self._recorder.pace(probe.cell)))
-        return float(limit * 2 ** self._searcher.lost(probe))
+        return float(limit * 2 ** self._searcher.losses.of(probe))
 
     def _overdue(self, probe: Probe, limit: float, has_worker: bool) -> str:
         name = self._feed.study.name_of(self._feed.cells[probe.cell])

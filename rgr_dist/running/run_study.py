@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rgr_dist.engines.choose import check_engine
-from rgr_dist.planning import expectations
+from rgr_dist.planning import first_guesses
 from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import StoredSearch, left_by_failures, open_cells, stored_search
@@ -24,7 +24,7 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.search.tune.connect import is_connected
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import set_damage_aside
+from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
@@ -89,7 +89,7 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         is_left = not search.portfolio.is_done
         if is_left:
             with _connected(study, search, view, execution) as workers:
-                expectations.record(study, store, search.expected)
+                first_guesses.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.start(workers)
                 _train(study, search, store, view, execution, summary)
@@ -98,7 +98,7 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         if is_left:  # from the store alone, so that a later reader finds the same
             search = stored_search(study, store)
         summary.left_failed = left_by_failures(study, search)
-        expectations.record(study, store, search.expected)
+        first_guesses.record(study, store, search.expected)
         write_tables(study, store, search.portfolio)
         return summary
 

@@ -18,7 +18,7 @@ from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
 from rgr_dist.theory.one_head import decide
 from rgr_dist.theory.projections import project
-from rgr_dist.theory.template import (
+from rgr_dist.theory.template_weights import (
     Signatures,
     limit_layer,
     orthogonal,

@@ -18,7 +18,7 @@ from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
 from rgr_dist.search.tune.lost_workers import in_a_line
 from rgr_dist.search.tune.runner import Watch, run_trials
-from rgr_dist.store.verify import set_damage_aside
+from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, open_journal

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+
+from rgr_dist.search.protocol import Probe, ProbeKey
 
 ATTEMPTS = 3
 """Trials that a seed of a probe has lost when the probe has failed."""
 LOW_ON_MEMORY = "running low on memory"
 """What Ray says of a worker that it killed for its memory."""
 UNKNOWN = "Ray Tune does not tell a searcher what ended this trial"
+
+
+class Losses:
+    """The trials that each probe has lost.
+
+    Attributes:
+        causes: why a probe lost a worker that did not just die, by cell and key: "out of memory",
+            or what others write here.
+    """
+
+    def __init__(self) -> None:
+        self.causes: dict[tuple[str, ProbeKey], str] = {}
+        self._lost: Counter[tuple[str, ProbeKey, int]] = Counter()
+
+    def add(self, probe: Probe, final: str = "") -> str | None:
+        """Count a lost trial: its probe is tried again, unless this returns why it has failed.
+
+        Args:
+            final: the error, if another try would end the same.
+        """
+        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
+        if final or self.of(probe) >= ATTEMPTS:
+            return final or self.causes.get((probe.cell, probe.key), "died")
+        return None
+
+    def of(self, probe: Probe) -> int:
+        """How many trials a probe has lost: the most that any of its seeds has."""
+        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
 
 
 def is_final(error: str) -> bool:

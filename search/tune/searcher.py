@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from ray.tune.search import Searcher
 
 from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.search.protocol import Probe, ProbeKey, Signal
-from rgr_dist.search.tune.lost_workers import ATTEMPTS, LOW_ON_MEMORY, UNKNOWN, is_final
+from rgr_dist.search.protocol import Probe, Signal
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Losses, is_final
 
 
 class NoScore(Exception):
@@ -39,13 +38,12 @@ class ProbeSearcher(Unsaved, Searcher):
             raises, other than ``NoScore``, ends the search and is kept in ``fault``.
         on_error: called for each trial that ends in error, with its probe and the error's text.
         on_failed: called for each probe that has failed, with the error if another try would end
-            the same, else with the cause: "died", or what ``causes`` holds.
+            the same, else with the cause: "died", or what ``losses.causes`` holds.
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
         probes: the probe of each trial that has not ended.
-        causes: why a probe lost a worker that did not just die, by cell and key: "out of memory",
-            or what others write here.
+        losses: the trials that each probe has lost, and why.
         fault: what ended the search, if anything did.
     """
 
@@ -62,8 +60,7 @@ class ProbeSearcher(Unsaved, Searcher):
         self.portfolio = portfolio
         self.to_config, self.take_in = to_config, take_in
         self.on_error, self.on_failed, self.slots = on_error, on_failed, slots
-        self.causes: dict[tuple[str, ProbeKey], str] = {}
-        self._lost: Counter[tuple[str, ProbeKey, int]] = Counter()
+        self.losses = Losses()
         self.probes: dict[str, Probe] = {}
         self.fault: Exception | None = None
         self._spared: set[str] = set()
@@ -131,7 +128,7 @@ class ProbeSearcher(Unsaved, Searcher):
         if probe is None:
             return
         if LOW_ON_MEMORY in error:
-            self.causes[probe.cell, probe.key] = "out of memory"
+            self.losses.causes[probe.cell, probe.key] = "out of memory"
         self.on_error(probe, error)
         self._end(trial_id, is_lost=True, final=error if is_final(error) else "")
 
@@ -142,24 +139,19 @@ class ProbeSearcher(Unsaved, Searcher):
         self._in_error.clear()
 
     def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
-        """Free the probe of a trial, which has failed after too many losses or a final error."""
+        """Free the probe of a trial; it has failed if ``losses`` says so."""
         probe = self.probes.pop(trial_id)
         self._spared.discard(trial_id)
         self._suspects = [one for one in self._suspects if one != probe]
         self.portfolio.release(probe)
         if not is_lost or self.fault is not None:
             return
-        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
-        if final or self.lost(probe) >= ATTEMPTS:
+        if (why := self.losses.add(probe, final)) is not None:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
             try:
-                self.on_failed(probe, final or self.causes.get((probe.cell, probe.key), "died"))
+                self.on_failed(probe, why)
             except Exception as fault:
                 self.fault = fault
-
-    def lost(self, probe: Probe) -> int:
-        """How many trials a probe has lost: the most that any of its seeds has."""
-        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
 
     def spare(self, trial_id: str) -> bool:
         """Whether a trial can tell nothing more; if so, it is stopped and has no score."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.thresholds.best import best_of, pool_of
+from rgr_dist.analysis.thresholds.best_heads import best_of, pool_of
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.analysis.thresholds.section import section
 from tests.analysis import made_up

@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist import paper
 from rgr_dist.analysis.laws.fits import fits_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study

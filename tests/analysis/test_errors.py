@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study

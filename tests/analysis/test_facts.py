@@ -19,7 +19,7 @@ from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.running.worker import train_rows
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import verify
+from rgr_dist.store.verify_and_repair import verify
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study

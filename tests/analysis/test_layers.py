@@ -15,7 +15,7 @@ from rgr_dist.analysis.layers.section import headline, section
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rgr_dist.analysis.agreement.published_figures import published_figures
+from rgr_dist.analysis.agreement.paper_beside_ours import published_figures
 from rgr_dist.analysis.laws.fits import fits_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up

@@ -20,7 +20,7 @@ from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.sections import state
 from rgr_dist.analysis.theory.phases import headline, one_head_headline, phases
 from rgr_dist.analysis.theory.phases_figure import draw_phases
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.planning.portfolio import StoredSearch, open_portfolio
 from rgr_dist.planning.tables import threshold_rows

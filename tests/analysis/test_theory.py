@@ -24,7 +24,7 @@ from rgr_dist.analysis.theory.constructions import (
 from rgr_dist.analysis.theory.figure import draw_three_curves
 from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means, rounded_thresholds
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import load_study, parse_study

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from rgr_dist.cli import call, watching
 from rgr_dist.cli.watching import make_server
-from rgr_dist.planning.brackets import MEANINGS
+from rgr_dist.planning.bracket_signs import MEANINGS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study
 from tests.chromium import chromium, needs_chromium

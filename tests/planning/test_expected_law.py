@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.planning.expectations import (
+from rgr_dist.planning.first_guesses import (
     LARGEST_SPREAD,
     LEAST_RANGE,
     LEAST_SPREAD,

@@ -17,7 +17,7 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import run_row
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import verify
+from rgr_dist.store.verify_and_repair import verify
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.planning.brackets import accuracy_sign
+from rgr_dist.planning.bracket_signs import accuracy_sign
 from rgr_dist.planning.forecast import LAYER_FILE_COST, forecast, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.portfolio import Portfolio

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.planning import expectations
+from rgr_dist.planning import first_guesses
 from rgr_dist.planning.same_question import check_same_question, keep_source
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Store:
     """A store that has been asked by ``a/mine.yaml``."""
     store, source = Store(tmp_path / "results"), written(tmp_path / "a/mine.yaml", CELL)
     asked(source, store)
-    expectations.record(load_study(source), store, {})
+    first_guesses.record(load_study(source), store, {})
     keep_source(load_study(source), store, source)
     return store
 
@@ -62,7 +62,7 @@ def test_a_study_in_python_goes_on_only_with_what_it_asked(tmp_path: Path) -> No
         for cells in ([CELL], [{"m": 64, "d_model": 8}], [CELL, {"m": 64, "d_model": 8}])
     )
     check_same_question(study, store, "", False)
-    expectations.record(study, store, {})
+    first_guesses.record(study, store, {})
     keep_source(study, store, "")
     for same in (study, more):
         check_same_question(same, store, "", False)

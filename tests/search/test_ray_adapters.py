@@ -170,7 +170,7 @@ def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
         assert not study.failed
         if cause == "overdue":
             probe = study.searcher.probes[trial]
-            study.searcher.causes[probe.cell, probe.key] = cause
+            study.searcher.losses.causes[probe.cell, probe.key] = cause
         study.fail(trial, LOW_ON_MEMORY if cause == "out of memory" else DIED)
     assert [(probe.arm, cause) for probe, cause in study.failed] == [(1, reported)]
     study.run_out()
@@ -184,7 +184,7 @@ def test_seeds_that_are_lost_together_have_each_an_attempt_of_their_own() -> Non
     for number in range(3):  # a node dies with all seeds of a probe, again and again
         given = [f"{seed} {number}" for seed in range(3)]
         assert all(isinstance(study.searcher.suggest(trial), dict) for trial in given)
-        assert {study.searcher.lost(study.searcher.probes[one]) for one in given} == {number}
+        assert {study.searcher.losses.of(study.searcher.probes[one]) for one in given} == {number}
         assert not study.failed
         for trial in given:
             study.fail(trial)
@@ -199,7 +199,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     again = study.searcher.suggest("c")
     assert study.searcher.suggest("d") is None
     study.searcher.killed_for_memory()  # now it is known which
-    assert study.searcher.lost(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
+    assert study.searcher.losses.of(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
     assert again in configs
     study.searcher.suggest("e")
     assert study.searcher.suggest("f") is None, "the last of them runs alone too"

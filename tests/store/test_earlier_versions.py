@@ -16,7 +16,7 @@ import pytest
 from rgr_dist.store.parts import has_digest, version_of, written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import verify
+from rgr_dist.store.verify_and_repair import verify
 
 PARTS = Path(__file__).parent / "parts"
 KEPT = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import set_damage_aside
+from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study.cell import Cell
 from tests.store.made_up_runs import CELL, failed_row, run_row, tree
 

@@ -16,7 +16,7 @@ import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import Problem, Row, repair, verify
+from rgr_dist.store.verify_and_repair import Problem, Row, repair, verify
 from tests.store.made_up_runs import failed_row, run_row
 
 OLDER = next((Path(__file__).parent / "parts").glob("*.parquet"))

@@ -22,7 +22,7 @@ from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.matchings import batched, blocks, edges_of, max_degree
 from rgr_dist.theory.projections import project
 from rgr_dist.theory.smallest_width import not_found, smallest_width, widest
-from rgr_dist.theory.template import Signatures, limit_layer, template_layer, trivial_layer
+from rgr_dist.theory.template_weights import Signatures, limit_layer, template_layer, trivial_layer
 
 PRINTED = Construction()
 

@@ -14,7 +14,7 @@ from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.report.comparison.figure import draw_side_by_side
 from rgr_dist.analysis.report.comparison.pairs import Names, Pair, alone, by_accuracy, partners_of
 from rgr_dist.analysis.rows import Row
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import plural, three_digits, with_limits
 from rgr_dist.search.confidence_interval import t_interval

@@ -12,7 +12,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.wording import plural, rough_time
-from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
+from rgr_dist.planning.bracket_signs import MEANINGS, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import Forecast, forecast, work_done
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import StoredSearch, shown_arms

@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist.analysis.laws.bootstrap_limits import Draws, bootstrap_coefficient, draw_seeds
 from rgr_dist.analysis.laws.points import points
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.search.probe_verdict import passes
 from tests.analysis import made_up
 from tests.analysis.laws.made_up_cells import LOG_SCALE, draw

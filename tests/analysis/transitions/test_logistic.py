@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
-from rgr_dist.analysis.transitions.logistic import LEAST_WIDTH, Shares
+from rgr_dist.analysis.transitions.share_curves import LEAST_WIDTH, Shares
 
 X = np.log2([10.0, 11, 12, 13, 14, 15, 16])
 GOOD = np.array([2.0, 9, 22, 41, 70, 88, 97])

@@ -18,7 +18,7 @@ from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, rows_of
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, laws_for
 from rgr_dist.analysis.wording import number, three_digits
 from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, SEEDS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
@@ -95,7 +95,7 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     """The paper's numbers, results first, in its own order.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
+        best: the table of ``rgr_dist.analysis.thresholds.best_heads.best_of``.
 
     Returns:
         The attributes of ``PublishedFigure``, one row per number.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rgr_dist.planning.brackets import MEANINGS, Sign, bracket_sign
+from rgr_dist.planning.bracket_signs import MEANINGS, Sign, bracket_sign
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
 from tests.planning.made_up_runs import run_row, runs_of, study_of, trained

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rgr_dist.paper import LAWS, capacity_scale
-from rgr_dist.planning.expectations import expectations, record
+from rgr_dist.planning.first_guesses import expectations, record
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
