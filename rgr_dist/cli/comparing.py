@@ -102,9 +102,6 @@ def side_by_side(
         opened(one, set_, stores[0]) as (first, store),
         opened(other, set_, stores[-1]) as (second, its_own),
     ):
-        is_same = os.path.realpath(stores[0]) == os.path.realpath(stores[-1])
-        if first == second and is_same:
-            raise UserError(f"both are {one} in {stores[0]}; give two, or one in two stores")
         records = first.record, second.record
         kinds = {record.finds_thresholds for record in records}
         if len(kinds) > 1 or any(record.holds == "facts" for record in records):
@@ -112,6 +109,9 @@ def side_by_side(
                 f"{one} and {other} cannot be compared: give two studies of thresholds D_K, or two "
                 "of accuracy"
             )
+        is_same = os.path.realpath(stores[0]) == os.path.realpath(stores[-1])
+        if first == second and is_same:
+            raise UserError(f"both are {one} in {stores[0]}; give two, or one in two stores")
         its_own = store if is_same else its_own  # it is read, and its damage reported, once
         pair = open_results(first, store), open_results(second, its_own)
         if with_common and not partners_of(pair):

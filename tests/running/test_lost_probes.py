@@ -25,7 +25,7 @@ def test_the_reason_of_what_a_worker_raised_before_it_trained_is_the_error(
     monkeypatch.setattr(run_study, "check_engine", lambda *asked: None)  # the workers' own raises
     one = {"cells": [{"m": 16, "d_model": 8}], "search": {"heads": [1], "seeds": 1}}
     study, store = parse_study(SMALL | one), Store(tmp_path)
-    summary = run_study.run_study(study, store, execution=Execution(2, "local", "fsued"))
+    summary = run_study.run_study(study, store, execution=Execution(1, "local", "fsued"))
     told = "EngineError: --engine fsued: unknown; valid: auto, reference, lanes, fused"
     assert summary.failed == len(store.runs()) == 1
     assert all(told in line for line in summary.failures)
