@@ -1,6 +1,6 @@
 """The threshold of every head count, next to the best of its cell.
 
-Columns are named for the study's axis, as in ``thresholds.best``.
+Columns are named for the study's axis, as in ``thresholds.best_heads``.
 """
 
 from __future__ import annotations

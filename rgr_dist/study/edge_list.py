@@ -131,7 +131,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
         if line.strip() and line[0] != "#":
             separator = separator or _separator(line.strip())
             lost = r'\t|^"\s|\s"$' + r"|[^\S ]" * (separator == " ")
-            if any(re.search(lost, quoted) for quoted in re.findall(r'(?<![^,\s])"[^"]*"', line)):
+            kept = re.findall(r'(?<![^,\s])"(?:[^"]|"")*"', line)
+            if any(re.search(lost, quoted) for quoted in kept):
                 raise ValueError(f"line {at} has a tab or an outer blank within quotes")
             yield at, line, separator
 
@@ -158,7 +159,7 @@ def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, one of which may be a header, contain no number."""
     rows = [_entries(*line) for line in islice(_lines(file), 2)]
     file.seek(0)
-    return bool(rows) and not any(re.fullmatch(NUMBER, entry) for row in rows for entry in row)
+    return bool(rows) and not any(re.fullmatch(NUMBER, one.strip()) for row in rows for one in row)
 
 
 def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
@@ -182,7 +183,7 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
             raise ValueError(
                 f"line {at} has '{glued[0][:LONGEST]}' among spaces; such names need quotes"
             )
-        order = None if ends or is_headed else order_of([entry.lower() for entry in row])
+        order = None if ends or is_headed else order_of([entry.strip().lower() for entry in row])
         if order in ((0, 1), (1, 0)):
             is_headed, turned = True, order == (1, 0)
         else:

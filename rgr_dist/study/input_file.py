@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import os
 import re
@@ -141,7 +142,7 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
 
     A file that ends in ``.parquet`` has two integer columns. Any other is text, with columns
     separated by a comma, spaces or tabs; ``#`` starts a comment, and a first line without digits
-    is a header. Numbers may be in quotes. Columns are exchanged if their heads begin with words of
+    is a header. Numbers may be in quotes. Columns are exchanged if their heads hold words of
     ``heads`` in the other order, as in ``dst_id,src_id`` or ``ToNode,FromNode``.
 
     Raises:
@@ -171,15 +172,18 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
 
 def _are_swapped(header: Sequence[str], heads: Ends) -> bool:
     """Whether two columns of these names are the other way round."""
-    ends = order_of([_first_word(name) for name in header], heads)
+    ends = order_of([_head_of(name, heads) for name in header], heads)
     if ends is not None and ends[0] == ends[1]:
         raise ValueError(f"both columns are headed as one end: {', '.join(header)[:LONGEST]}")
     return ends == (1, 0)
 
 
-def _first_word(name: str) -> str:
-    """``from`` of ``from_id``, ``FromNode`` and ``FROM``."""
-    return re.split("(?<=[a-z])(?=[A-Z])|[^A-Za-z]", name.strip('" '))[0].lower()
+def _head_of(name: str, heads: Ends) -> str:
+    """``from`` of ``from_id``, ``FromNode``, ``FROMID``; the last, ``count`` of ``token_count``."""
+    known = "|".join(itertools.chain(*heads))
+    words = re.split("(?<=[a-z])(?=[A-Z])|[^A-Za-z]", name)
+    found = [re.fullmatch(f"({known})(s|ids?|nodes?|of)?", word.lower()) for word in words]
+    return next((one[1] for one in reversed(found) if one), "")
 
 
 def order_of(words: Sequence[str], heads: Ends = EDGES) -> tuple[int, int] | None:

@@ -107,8 +107,10 @@ def test_names_and_headings_are_told_apart(
     assert read_edges(tmp_path / "n.csv").tolist() == edges
 
 
-@pytest.mark.parametrize("target", ["target", "dst", "Dest_id", "destination", "ToNode", "TO"])
-@pytest.mark.parametrize("source", ["source", "src", "fromNode", "From_id"])
+@pytest.mark.parametrize(
+    "target", ["target", "dst", "Dest_id", "destination", "ToNode", "TO", "tonode"]
+)
+@pytest.mark.parametrize("source", ["source", "src", "fromNode", "From_id", "SOURCEID", "sources"])
 def test_columns_are_exchanged_if_their_heads_say_so(
     tmp_path: Path, source: str, target: str
 ) -> None:
@@ -164,6 +166,13 @@ def test_what_other_readers_would_read_otherwise_is_refused(
     (tmp_path / "e.csv").write_bytes(content)
     with pytest.raises(StudyError, match=said):
         read_edges(tmp_path / "e.csv")
+
+
+def test_names_may_hold_quotes_and_numbers_special_blanks(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text('"He said ""hi""",x\n"a ""b"" c",x\nx,"a ""b"" c"\n')
+    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 2], [1, 2], [2, 1]]
+    (tmp_path / "e.csv").write_text("\u00a01,2\u00a0\n\u00a02,3\u00a0\n")
+    assert read_edges(tmp_path / "e.csv").tolist() == [[1, 2], [2, 3]]
 
 
 def test_names_that_differ_in_a_special_blank_are_two(tmp_path: Path) -> None:

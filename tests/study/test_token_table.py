@@ -100,7 +100,13 @@ def test_counts_before_tokens_are_read_by_their_names(home: Path) -> None:
     table = pd.read_csv(home / "counts.csv")[["count", "token"]]
     table.to_csv(home / "turned.csv", index=False)
     table.to_parquet(home / "turned.parquet")
-    for name in ("turned.csv", "turned.parquet"):
+    for number, header in enumerate(["token,token_count", "token_id,counts", "id,n"]):
+        table[["token", "count"]].to_csv(
+            home / f"{number}.csv", header=header.split(","), index=False
+        )
+    for number, header in enumerate(["counts,tokens", "COUNT,TOKENID", "token_count,token"], 3):
+        table.to_csv(home / f"{number}.csv", header=header.split(","), index=False)
+    for name in ("turned.csv", "turned.parquet", *(f"{number}.csv" for number in range(6))):
         assert study_of(home, counts=name).cells == cells
 
 
