@@ -53,8 +53,10 @@ TESTS = {  # where the tests of a room are, if not in a folder of its name alone
 }
 COMPILED = ("rgr_dist/problem",)  # Numba is off there, else no mutant would run
 SOURCES = ("rgr_dist",)
-COPIED = ("tests", "benchmarks", "deploy", "docs", "README.md", "Makefile", "cluster.yaml")
-COPIED += ("constraints.txt",)
+COPIED = (
+    *("tests", "benchmarks", "deploy", "docs"),
+    *("README.md", "Makefile", "cluster.yaml", "constraints.txt"),
+)
 NOT_MUTATED = (
     "rgr_dist/search/tune/*",  # adapters, whose tests start Ray, as do those of the next five
     *(f"rgr_dist/running/{name}.py" for name in ("client", "cluster", "ray_health", "run_study")),

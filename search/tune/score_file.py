@@ -153,7 +153,7 @@ class ScoreFile:
         known: dict[tuple[str, int, int], float] = {}
         for value, seed, score, setting in scores:
             first = known.setdefault((self.key(setting), value, seed), score)
-            if first != score and not math.isnan(first + score):
+            if first != score and not (math.isnan(first) and math.isnan(score)):
                 raise ValueError(f"two scores of {value}, seed {seed}: {first} and {score}")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -169,6 +169,11 @@ def test_two_scores_of_one_trial_are_refused_unless_they_are_alike(tmp_path: Pat
     for score in (0.25, 0.25):
         ScoreFile(path, {}).add(3, 1, score)
     assert ScoreFile(path, {}).scores == [(3, 1, 0.25, {})] * 2
+    endless = tmp_path / "endless.log"
+    for score in (float("inf"), float("-inf")):
+        ScoreFile(endless, {}).add(3, 1, score)
+    with pytest.raises(ValueError, match="two scores of 3, seed 1: inf and -inf"):
+        ScoreFile(endless, {})
     ScoreFile(path, {}).add(3, 1, 0.5, {"depth": 2})
     ScoreFile(path, {}).add(3, 1, 0.75)
     with pytest.raises(ValueError, match=r"no file of scores \(two scores of 3, seed 1: 0.25 and"):
