@@ -10,7 +10,7 @@
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
-``def f`` and ``f = d(f)``. In rooms with compiled functions, these run as plain Python.
+``def f`` and ``f = d(f)``. What torch, or in some rooms Numba, compiles runs as plain Python.
 
 As a pytest plugin (``-p tests.mutants``) this file prepares the tests for such a run.
 """
@@ -120,7 +120,7 @@ def main(rooms: tuple[str, ...], sample: int | None, draw: int) -> int:
         stage(folder, room)
         run = RUN.format(drawn=inspect.getsource(drawn), sample=sample, draw=draw)
         mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", run]
-        plain = {"NUMBA_DISABLE_JIT": "1"} if room in COMPILED else {}
+        plain = {"CXX": ""} | ({"NUMBA_DISABLE_JIT": "1"} if room in COMPILED else {})
         done = subprocess.run(mutmut, cwd=folder, env=os.environ | plain)
         if done.returncode:
             return done.returncode
