@@ -142,3 +142,15 @@ def test_pairs_pay_up_to_as_many_as_the_contexts_have(m: int, n: int, pays: bool
     assert lanes_evaluation.pairs_pay(m, 8, np.zeros((n, 16), np.int32), CPU) == pays
     assert lanes_evaluation.pairs_pay(1_448, 8, np.zeros((10_000, 16), np.int32), CPU)
     assert not lanes_evaluation.pairs_pay(1_449, 8, np.zeros((10_000, 16), np.int32), CPU)
+
+
+@pytest.mark.parametrize("d_model", [3, 8])
+@pytest.mark.parametrize(("n", "length"), [(1, 90), (100, 16), (10_000, 16)])
+def test_on_a_gpu_pairs_pay_up_to_as_many_products(n: int, length: int, d_model: int) -> None:
+    def products(sets: int, items: int) -> int:  # of queries, of keys and of pairs
+        return sets * sum(items * inner for inner in (d_model, d_model, items))
+
+    gpu, contexts = torch.device("cuda"), np.zeros((n, length), np.int32)
+    for m in range(1, 1_500):
+        pays = products(1, m) <= products(n, length) and m * m <= 2**21
+        assert lanes_evaluation.pairs_pay(m, d_model, contexts, gpu) == pays
