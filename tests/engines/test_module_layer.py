@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from rgr_dist.engines.check_layers import LayerError, check_layers
+from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.layer_start import start_of
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import make_layer, paid
 from tests.docs.pages import ROOT, blocks
 from tests.engines.own_layers import (
+    CPU,
     PLAIN,
     assert_alike,
     file_of,
@@ -30,12 +32,16 @@ MODULE, BERT = (
 
 
 @pytest.mark.parametrize("length", [7, 16])
-def test_a_module_of_torch_trains_as_the_reference_does(tmp_path: Path, length: int) -> None:
+def test_a_module_of_torch_trains_as_the_reference_does_and_is_not_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
     study = study_of({"file": file_of(tmp_path, MODULE), "bias": False}, length=length)
     check_layers(study)
     runs = runs_of(study, 4, 3)
     assert_alike(PLAIN, ReferenceEngine(torch.float64), runs)
     assert study.cells[0].model_name == "torch_attention(bias=False)"
+    monkeypatch.setattr(torch, "compile", lambda step, **_: step)
+    assert not OwnLanes(runs, CPU, torch.float64, compiled=True).program.compiled
 
 
 def test_a_frozen_parameter_of_a_module_is_none_of_the_layers(tmp_path: Path) -> None:

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.own_layer import OwnLanes
-from rgr_dist.engines.lanes.own_program import has_compiler
+from rgr_dist.engines.lanes.own_program import (
+    Contexts,
+    State,
+    Step,
+    compiled_program,
+    has_compiler,
+)
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.layer_file import zoo
@@ -195,6 +202,59 @@ def test_rows_say_that_a_layer_could_not_be_compiled(tmp_path: Path) -> None:
     engine = LanesEngine(dtype=torch.float64, compiled=True)
     assert_alike(engine, PLAIN, runs, 5)
     assert engine.name == "lanes, uncompiled"
+
+
+@pytest.mark.parametrize(
+    ("named", "is_there"), [(None, True), ("c++-of-mine", True), ("g", False), ("", False)]
+)
+def test_the_compiler_is_the_one_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None, is_there: bool
+) -> None:
+    for name in ("g++", "c++-of-mine"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", named) if named is not None else monkeypatch.delenv("CXX", False)
+    has_compiler.cache_clear()
+    assert has_compiler() == is_there
+    has_compiler.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("most", "is_told", "compiled", "lanes"),
+    [(99, False, True, None), (10, False, True, 10), (10, True, True, 10), (0, True, False, None)],
+    ids=["any number", "ten", "ten or an error", "none"],
+)
+def test_a_program_is_given_as_many_lanes_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_told: bool, compiled: bool, lanes: int | None
+) -> None:
+    """A stand-in for torch.compile, whose program steps the first lanes alone, or none if told."""
+
+    def program_of(step: Step, **_: Any) -> Step:
+        def program(state: State, contexts: Contexts, factors: Tensor) -> None:
+            if is_told and len(state[0]["tau"]) > most:
+                raise RuntimeError("too many")
+            theta, *moments = ({name: p[:most] for name, p in part.items()} for part in state)
+            contexts = contexts._replace(rows_BLl=contexts.rows_BLl[:, :most])
+            step((theta, moments[0], moments[1]), contexts, factors)
+
+        return program
+
+    monkeypatch.setattr(torch, "compile", program_of)
+    compiled_program.cache_clear()
+    engine = LanesEngine(dtype=torch.float64, compiled=True)
+    runs = runs_of(study_of({"zoo": "softmax"}), 2, 3, tuple(range(12)))
+    program = OwnLanes(runs, CPU, torch.float64, compiled=True).program
+    assert (program.compiled, program.lanes) == (compiled, lanes)
+    assert_alike(engine, PLAIN, runs, 20)
+    assert engine.name == ("lanes" if compiled else "lanes, uncompiled")
+    compiled_program.cache_clear()
+
+
+@pytest.mark.parametrize("other", [{"h": 4}, {"d_k": 3}])
+def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, int]) -> None:
+    run, *_ = runs_of(study_of({"zoo": "max"}), 2, 2)
+    with pytest.raises(ValueError, match=r"^lanes of one program must share the cell, h and d_k$"):
+        PLAIN.train([run, run.model_copy(update=other)])
 
 
 BY_ELEMENT = """torch.nn.functional.layer_norm(
