@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+import torch
 
 from rgr_dist.engines.api import f1_cannot_exceed
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
@@ -94,29 +96,51 @@ def test_a_run_that_may_be_given_up_needs_every_score() -> None:
     assert stop.above == 0.995
 
 
-def test_an_unknown_engine_is_named_beside_the_valid_ones() -> None:
-    with pytest.raises(EngineError, match=r"lane: unknown; valid: auto, .*lanes"):
-        make_engine("lane")
-
-
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_is_trained_by_the_engines_of_its_record_and_refused_by_others(model: str) -> None:
     engines = MODELS[model].engines
     assert make_engine("auto", model=model).name == engines[0]
     for name in ENGINES:
         if name in engines:
+            torch.set_num_threads(2)
             assert make_engine(name, model=model).name == name
+            assert torch.get_num_threads() == (2 if name == "fused" else 1)
         else:
             with pytest.raises(EngineError, match=f"--engine {name}: has no kernels for"):
                 make_engine(name, model=model)
 
 
-def test_a_refusal_names_the_engines_that_are_valid() -> None:
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("lane",), "--engine lane: unknown; valid: auto, reference, lanes, fused"),
+        (
+            ("lanes", ["max", "facts"]),
+            "--engine lanes: has no kernels for model facts; valid: auto, reference, fused",
+        ),
+        (
+            ("fused", ["max"], 0.5),
+            "--engine fused: trains on CPUs alone; valid with --gpus: auto, lanes",
+        ),
+        (
+            ("auto", ["ours", "max", "facts"], 1),
+            "--gpus: model facts trains on CPUs alone; leave it out",
+        ),
+    ],
+)
+def test_a_refusal_names_what_is_valid(asked: tuple[Any, ...], told: str) -> None:
     with pytest.raises(EngineError) as error:
-        check_engine("lanes", ["max", "facts"])
-    assert str(error.value) == (
-        "--engine lanes: has no kernels for model facts; valid: auto, reference, fused"
-    )
+        check_engine(*asked)
+    assert str(error.value) == told
+
+
+def test_what_is_valid_is_accepted_and_made_for_its_device() -> None:
+    check_engine("auto", ["ours", "max", "transformer"], 1)
+    check_engine("lanes", ["softmax"], 0.5)
+    for model in ("max", "transformer"):
+        engines = [make_engine(name, "meta", model) for name in ("auto", "lanes")]
+        assert {str(engine.device) for engine in engines} == {"meta"}
+    assert make_engine().name == "fused"
 
 
 @pytest.mark.parametrize(

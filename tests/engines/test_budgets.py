@@ -1,6 +1,7 @@
 """A training through several step limits gives to the bit what a training for each would."""
 
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.engines.api import Engine, Outcome
-from rgr_dist.engines.choose import make_engine
+from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
@@ -19,8 +20,9 @@ from tests.engines.test_facts import run_of as facts_run_of
 
 BOTH = {"max_steps", "converged"}
 EVERY = {"max_steps", "given_up"}
-BUDGETS = [7, 20, 31, 60, 150]
-"""Multiples of the interval between checks and others, and one beyond convergence."""
+BUDGETS = [7, 20, 50, 60, 150]
+"""Multiples of the interval between checks and others, the tenth check of the hopeless among
+them, and one beyond convergence."""
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
 
 
@@ -75,12 +77,26 @@ def test_the_reference_which_trains_each_budget_apart_ends_the_same(runs):
             assert one.facts.rank_logits == other.facts.rank_logits
 
 
-@pytest.mark.parametrize("engine", ["fused", "reference"])
-def test_time_grows_on_the_way(engine):
-    (outcomes,) = make_engine(engine).train_through([run_of(stop_score=1.0)], BUDGETS)
-    seconds = [outcome.seconds for outcome in outcomes]
-    assert seconds == sorted(seconds)
-    assert seconds[0] > 0
+LIMITS = {
+    "max": {"max_steps": 200},
+    "transformer": {"max_steps": 160, "batch_size": 4, "weight_decay": 0.0},
+    "ours": {},
+}
+TIMED = [("max", name) for name in ENGINES] + [("transformer", "lanes"), ("ours", "auto")]
+
+
+@pytest.mark.parametrize(("model", "name"), TIMED)
+def test_time_grows_on_the_way_up_to_what_passed(model, name):
+    engine = make_engine(name, model=model)
+    runs = [make_run(12, 8, 2, 3, 5, seed=seed, model=model, **LIMITS[model]) for seed in range(2)]
+    began = time.perf_counter()
+    through = engine.train_through(runs, BUDGETS)
+    passed = time.perf_counter() - began
+    for outcomes in through:
+        seconds = [outcome.seconds for outcome in outcomes]
+        assert seconds == sorted(seconds)
+        assert seconds[0] > 0
+    assert sum(outcomes[-1].seconds for outcomes in through) <= passed
 
 
 scores_of = st.lists(st.sampled_from([0.2, 0.6, 0.996, 0.999]), min_size=60, max_size=60)

@@ -29,6 +29,9 @@ def test_weights_trained_again_have_the_score_of_their_run() -> None:
         Layer(weights["W_Q"], weights["W_K"], 2, float(weights["tau"])), task.embedding, task.graph
     )
     assert found["float32"]["failed_pairs"] == wrong.failed_pairs
+    sizes = {"m": 32, "d_model": 16, "h": 2, "d_k": 8, "D_K": 16, "seed": 1}
+    ids = {"run_id": run.run_id, "cell_id": run.cell.cell_id}
+    assert all(row.items() >= (sizes | ids).items() for row in found.values())
     assert [row["bits"] for row in found.values()] == [32, 16, 16, 8, 7, 6, 5, 4, 3]
 
 

@@ -29,6 +29,9 @@ def constructed(h: int, d_k: int, **training: Any) -> list[Run]:
     return runs_of(h, d_k, training={"start": "constructed", **training})
 
 
+STRONG = {"start": "constructed", "sharpness": 5, "initial_scale": 2}
+
+
 @pytest.mark.parametrize(
     "graph", [{}, pytest.param({"family": "regular", "degree": 2}, marks=pytest.mark.slow)]
 )
@@ -36,7 +39,7 @@ def constructed(h: int, d_k: int, **training: Any) -> list[Run]:
 def test_every_engine_starts_from_a_layer_that_says_of_each_pair_what_the_construction_says(
     engine: str, graph: dict[str, Any]
 ) -> None:
-    runs = runs_of(4, 5, training={"start": "constructed", "sharpness": 5}, graph=graph)
+    runs = runs_of(4, 5, training=STRONG, graph=graph)
     made = ConstructionEngine().weights_after(runs_of(4, 5, "ours", graph=graph), 0)
     for run, own, ours in zip(runs, make_engine(engine).weights_after(runs, 0), made, strict=True):
         for k in range(4):
@@ -46,7 +49,8 @@ def test_every_engine_starts_from_a_layer_that_says_of_each_pair_what_the_constr
             np.testing.assert_allclose(head, scale * like, rtol=1e-4, atol=1e-4 * scale)
             lengths = [np.linalg.norm(own[name][:, columns], axis=0) for name in ("W_Q", "W_K")]
             np.testing.assert_allclose(*lengths, rtol=1e-4)
-        assert 5 * (scale * 1 - scale * 0.95) == pytest.approx(8, rel=1e-4)  # logit of an edge
+        logit_of_an_edge = 5 * (scale * 1 - scale * 0.95)
+        assert logit_of_an_edge == pytest.approx(2**2 * 8, rel=1e-4)
         X, problem = problem_of(run.cell, run.seed).X, problem_of(run.cell, run.seed)
         layers = (Layer(w["W_Q"], w["W_K"], 4, float(w["tau"])) for w in (own, ours))
         first, second = (score_all_pairs(layer, X, problem.graph) for layer in layers)

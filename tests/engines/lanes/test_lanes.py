@@ -195,7 +195,7 @@ def test_a_run_that_is_listed_twice_ends_the_same_both_times() -> None:
 @pytest.mark.parametrize("other", [{"h": 2}, {"d_k": 3}, {"cell": Cell(m=17, d_model=8)}])
 def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
     run = Run(cell=Cell(m=16, d_model=8), h=1, d_k=2, seed=0)
-    with pytest.raises(ValueError, match="must share the cell, h and d_k"):
+    with pytest.raises(ValueError, match=r"^lanes of one program must share the cell, h and d_k$"):
         LanesEngine().train([run, run.model_copy(update={"seed": 1, **other})])
 
 

@@ -15,6 +15,7 @@ from rgr_dist.engines.api import Outcome, Weights
 from rgr_dist.engines.lanes import transformer as transformer_lanes
 from rgr_dist.engines.lanes.transformer import NAMES, BlockLanes, TransformerLanes, score
 from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.engines.reference.matching import BlockTrainer
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Cell
@@ -140,10 +141,13 @@ def test_a_disturbed_lane_leaves_the_others_as_they_are() -> None:
     assert moved == [False, False, True, False]
 
 
-@pytest.mark.parametrize("other", [{"h": 1}, {"d_k": 3}])
-def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, int]) -> None:
+FEWER_ITEMS = {"cell": runs_of((39, *SHAPES["few heads"][1:]), [0])[0].cell}
+
+
+@pytest.mark.parametrize("other", [{"h": 1}, {"d_k": 3}, FEWER_ITEMS])
+def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
     (run,) = runs_of(SHAPES["few heads"], [0])
-    with pytest.raises(ValueError, match="must share the cell, h and d_k"):
+    with pytest.raises(ValueError, match=r"^lanes of one program must share the cell, h and d_k$"):
         TransformerLanes().train([run, run.model_copy(update={"seed": 1, **other})])
 
 
@@ -195,6 +199,9 @@ def test_a_block_learns_the_task_and_one_that_answers_null_is_seen() -> None:
     learning, collapsed = score(lanes, np.stack([task.test for task in lanes.tasks]))
     assert collapsed == (0.0, 1.0)
     assert learning[1] < 1.0
+    trainer = BlockTrainer(runs[1], torch.float32)
+    trainer.theta["b_2"].data = 1000 * trainer.E[-1]
+    assert trainer.score(trainer.task.test) == collapsed
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
