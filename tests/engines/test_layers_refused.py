@@ -40,6 +40,11 @@ BAD = {
         "    def loss(self, s, edges, tau, R=torch.rand(())):\n        return R\n\n    def scores",
         "the loss differs when the file is run again",
     ),
+    "a flat loss": (
+        "    def scores",
+        "    def loss(self, s, edges, tau):\n        return 0 * s.sum()\n\n    def scores",
+        "every gradient is zero at the first weights",
+    ),
     "an exit": ("return {", "raise SystemExit\n        return {", "SystemExit"),
     "in place": (
         'return (X @ p["A"])',
@@ -54,6 +59,7 @@ BAD = {
         "RuntimeError: not today",
     ),
     "no scale": ('"c": ((), 0.1)', '"c": ()', "parameter c: not of the form"),
+    "no size": ('"c": ((), 0.1)', '"c": ((0,), 0.1)', "parameter c: shape (0,) is not of positive"),
     "tau": ('"c": ((), 0.1)', '"c": ((), 0.1), "tau": ((), 0.1)', "parameter 'tau': not"),
     "embedding": ('"c": ((), 0.1)', '"c": ((), 0.1), "graph": ((), 0.1)', "parameter 'graph': not"),
     "no dict": (
@@ -89,12 +95,12 @@ def test_a_layer_that_cannot_be_trained_is_told_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_layer_is_tried_at_every_d_model_and_at_wide_heads(tmp_path: Path) -> None:
-    for name, wrong in (("one", "self.d_model == 8"), ("narrow", "self.d_k <= 4")):
+def test_a_layer_is_tried_at_every_d_model_wide_heads_and_three_of_all(tmp_path: Path) -> None:
+    wrongs = {"one": "self.d_model == 8", "narrow": "self.d_k <= 4", "few": "self.h < 3"}
+    for name, wrong in wrongs.items():
         text = LAYER.replace("        return (X", f"        assert {wrong}\n        return (X")
-        study = study_of(
-            file_of(tmp_path, text, f"{name}.py"), cells=[{"m": 20, "d_model": [8, 12]}]
-        )
+        cells, search = [{"m": 20, "d_model": [8, 12]}], {"heads": "all"}
+        study = study_of(file_of(tmp_path, text, f"{name}.py"), cells=cells, search=search)
         with pytest.raises(LayerError, match="AssertionError"):
             check_layers(study)
 
