@@ -50,7 +50,8 @@ def has_digest(name: str) -> bool:
 
 def is_outdated(name: str, content: bytes) -> bool:
     """Whether an older rgr-dist wrote a part, with an older schema or no digest in its name."""
-    return not has_digest(name) or version_of(content) < SCHEMA_VERSION
+    schema = pq.read_schema(pa.BufferReader(content))
+    return not has_digest(name) or version_of(schema) < SCHEMA_VERSION
 
 
 def parse(
@@ -63,7 +64,7 @@ def parse(
 
     Args:
         name: the part's file name.
-        schema: the columns of ``RUNS`` to read, run_id among them.
+        schema: the columns of ``RUNS`` to read, run_id and cell_id among them.
 
     Raises:
         StoreError: a newer rgr-dist wrote it.
@@ -72,30 +73,33 @@ def parse(
     digest = DIGEST_IN_NAME.search(name)
     if digest and digest[1] != _digest(content):
         raise ValueError("its bytes are not those of its checksum")
-    version = version_of(content)
+    file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    found = file.schema_arrow
+    version = version_of(found)
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
-    found = pq.read_schema(pa.BufferReader(content))
-    for field in columns_of_version(version):
+    for field in (own := columns_of_version(version)):
         if found.names.count(field.name) != 1 or found.field(field.name).type != field.type:
             raise ValueError(f"the column {field.name} is missing, or of another type")
-    wanted = None
+    there = {field.name for field in own}
+    read = file.read([name for name in schema.names if name in there])
     if cell_ids is not None:
-        wanted = pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
-    table = pq.read_table(
-        pa.BufferReader(content), schema=schema, filters=wanted, page_checksum_verification=True
-    )
+        read = read.filter(pc.is_in(read["cell_id"], pa.array(cell_ids, pa.string())))
+    columns = [
+        read[field.name] if field.name in there else pa.nulls(len(read), field.type)
+        for field in schema
+    ]
+    table = pa.table(columns, schema=schema)
     check_values(table)
     return table
 
 
-def version_of(content: bytes) -> int:
-    """Schema version that a part was written with; raises the errors of ``UNREADABLE``."""
-    metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    return int(metadata.get(b"version", b"1"))
+def version_of(schema: pa.Schema) -> int:
+    """Schema version that a part was written with; raises ValueError if that is no number."""
+    return int((schema.metadata or {}).get(b"version", b"1"))
 
 
 def check_values(table: pa.Table) -> None:
@@ -110,12 +114,11 @@ def check_values(table: pa.Table) -> None:
         if name in KEYS and values.null_count:
             raise ValueError(f"a row without {name}")
         if (kind := BOUNDS.get(name)) is not None:
-            is_time = pa.types.is_timestamp(values.type)
-            values = values.cast(pa.int64()) if is_time else values
-            numbers = values.cast(pa.float64(), safe=False)
-            is_enough = pc.greater_equal(numbers, kind.least)
-            fits = pc.and_(is_enough, pc.less_equal(numbers, kind.most))
-            _check(fits, f"{name} is outside its bounds")
+            values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+            has_nan = pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
+            ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
+            if has_nan or not all(kind.least <= end <= kind.most for end in ends):
+                raise ValueError(f"{name} is outside its bounds")
     if not {"model", *RESULTS} <= set(table.column_names):
         return
     is_error = pc.is_in(table["model"], pa.array(n for n in MODELS if MODELS[n].minimised))
