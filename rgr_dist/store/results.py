@@ -27,7 +27,7 @@ COMPARED = [*RESULTS, *MADE_BY, *ADDRESS, "run_id", "finished_at"]
 
 
 def once_each(runs: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-    """One row for each run: its first success, or else its first failure; failures come last.
+    """One row for each run: its first success, or else its first failure.
 
     Args:
         runs: the columns ``COMPARED``, and any others of ``RUNS``.
@@ -36,6 +36,8 @@ def once_each(runs: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         The rows, with their original index, and the run_id of each run left out because its
         successes contradict each other.
     """
+    if not runs.duplicated(ADDRESS).any():
+        return runs, set()
     in_order = runs.assign(_failed=runs["stop_reason"] == "failed").sort_values(
         ["_failed", "finished_at"]
     )

@@ -139,14 +139,14 @@ class Store(Storage):
         Leaves out unreadable parts (``damaged``) and runs with several results (``conflicting``).
 
         Args:
-            cell_ids: only the runs of these cells.
+            cell_ids: only the runs of these cells; for none of them, no part is read.
             columns: only these columns; all if not given.
         """
         wanted = None if cell_ids is None else set(cell_ids)
         columns = RUNS.names if columns is None else list(columns)
         read = {*columns, *COMPARED, *ORDER}
         schema = pa.schema([field for field in RUNS if field.name in read])
-        tables = self.parts(wanted, schema).values()
+        tables = () if wanted == set() else self.parts(wanted, schema).values()
         rows: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
         kept, self.conflicting = once_each(rows)
         return kept.sort_values(ORDER, ignore_index=True)[columns]

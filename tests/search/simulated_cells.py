@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -115,8 +116,8 @@ class SimulatedCell:
         """The largest value that is near the best cost: by the share, or one step above it."""
         if self.plan.keep_within is None or arm in self.plan.keep_arms:
             return None
-        share = 1 + Fraction(str(self.plan.keep_within))
-        near = [d for d in range(1, 3 * best) if arm * d <= best * share]
+        most = math.floor(best * (1 + Fraction(str(self.plan.keep_within))))
+        near = [d for d in range(1, 3 * best) if arm * d <= most]
         steps = [d for d in range(1, best + 2) if arm * d <= best]
         return max([0, *near, *(d + 1 for d in steps)])
 

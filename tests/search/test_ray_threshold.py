@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import TestCase
 
 import pytest
 from ray import cloudpickle, tune
@@ -100,9 +101,7 @@ def test_a_class_with_its_own_resources_and_checkpoints_whose_loss_is_to_be_smal
     assert (found.value, found.failed.value) == (24, 22)
 
 
-def test_settings_with_parameters_and_resources_of_which_large_values_raise(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_settings_with_parameters_and_resources_of_which_large_values_raise() -> None:
     def limited(config: dict[str, Any], offset: int) -> None:
         if config["width"] > 40:
             raise MemoryError(f"no room for {config['width']}")
@@ -111,19 +110,20 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
 
     trainable = tune.with_resources(tune.with_parameters(limited, offset=3), {"cpu": 2})
     together = Together()
-    found = find_thresholds(
-        trainable,
-        "width",
-        [8, 20, 21, 50],
-        "eval/accuracy",
-        0.901,
-        over={"depth": [1, 9]},
-        cost=lambda value, setting: value * setting["depth"],
-        keep_within=0.1,
-        guess=50,
-        on_error="fail",
-        callbacks=[together],
-    )
+    with TestCase().assertLogs("rgr_dist") as told:
+        found = find_thresholds(
+            trainable,
+            "width",
+            [8, 20, 21, 50],
+            "eval/accuracy",
+            0.901,
+            over={"depth": [1, 9]},
+            cost=lambda value, setting: value * setting["depth"],
+            keep_within=0.1,
+            guess=50,
+            on_error="fail",
+            callbacks=[together],
+        )
     assert (found.best.value, found.best.cost) == (THRESHOLD - 2, THRESHOLD - 2)
     assert found.at(depth=9).status == "pruned"
     assert together.most == 1, "each takes both CPUs"
@@ -132,7 +132,7 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
     assert all(error.value > 40 for error in raised)
     assert raised[0].message == f"MemoryError: no room for {raised[0].value}"
     assert "in limited" in raised[0].error
-    assert f"width={raised[0].value}, seed 0: MemoryError: no room" in caplog.text
+    assert f"width={raised[0].value}, seed 0: MemoryError: no room" in "".join(told.output)
 
 
 def test_what_setup_raises_ends_the_search_and_is_told() -> None:

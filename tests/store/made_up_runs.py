@@ -11,6 +11,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 
 CELL = Cell(m=64, d_model=16)
+NAMES = RUNS.names  # a new list each time
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
@@ -52,9 +53,9 @@ def run_row(
         "config": run.config_json,
         **dict.fromkeys((*OF_FACTS, *OF_LAYERS)),
     }
-    assert set(row) == set(RUNS.names)
-    assert set(other) <= set(row)
-    return {name: row[name] for name in RUNS.names} | other
+    assert row.keys() == set(NAMES)
+    assert other.keys() <= row.keys()
+    return {name: row[name] for name in NAMES} | other
 
 
 def failed_row(**run: Any) -> dict[str, Any]:

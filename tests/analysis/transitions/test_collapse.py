@@ -32,7 +32,7 @@ def drawn(
 
 def mean_of(widths: list[float], off: float = 0, seeds: int = 10) -> float:
     rng = np.random.default_rng(3)
-    found = [drawn(rng, widths, off, seeds).reduced_chi2 for _ in range(100)]
+    found = [drawn(rng, widths, off, seeds).reduced_chi2 for _ in range(50)]
     return float(np.mean([one for one in found if one is not None]))
 
 
