@@ -46,14 +46,15 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no process works on one when the others have ended.
 
-    One process runs all tests that need Ray, so that one Ray is started.
+    One process runs all tests that need Ray, so that one Ray is started; or a page made up.
     """
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     assert all(path.is_file() for path in places)
     items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
-        on_ray = "_ray" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("ray" if on_ray else item.path.stem))
+        needs = getattr(item, "fixturenames", ())
+        groups = (name.strip("_") for name in ("_ray", "made") if name in needs)
+        item.add_marker(pytest.mark.xdist_group(next(groups, item.path.stem)))
 
 
 def pytest_collection_finish() -> None:

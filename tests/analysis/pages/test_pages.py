@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 
-from tests.analysis.pages.made_up_studies import PAGES
+from tests.analysis.pages.conftest import Made
 
 APPROVED = Path(__file__).with_name("approved")
 STYLE, SCRIPT, DATA = r"<style.*?</style>", r"<script.*?</script>", r'"data:[^"]*"'
@@ -32,11 +33,11 @@ COPIED = ("thresholds", "transformer", "facts")
 @pytest.mark.parametrize("name", COPIED)
 def test_a_page_is_as_approved(
     name: str,
-    tmp_path: Path,
+    made: Callable[[str], Made],
     file_regression: FileRegressionFixture,
     request: pytest.FixtureRequest,
 ) -> None:
-    page, files = PAGES[name](tmp_path)
+    page, files, _ = made(name)
     shown = {"index.html": markup(page, STYLE, SCRIPT, DATA)}
     for file, content in files.items():
         shown[file] = markup(content.decode(), STYLE, SCRIPT)

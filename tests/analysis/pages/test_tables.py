@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.analysis.pages.made_up_studies import PAGES
+from tests.analysis.pages.conftest import Made
 
 END = ["cost", "protocol", "provenance", "repeat", "files"]
 BEST = ["m", "d_model", "degree", "max_steps", "D_K", "D_K_low", "D_K_high"]
@@ -63,8 +64,10 @@ TABLES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_a_page_has_its_sections_and_its_cells(name: str, tmp_path: Path) -> None:
-    page, files = PAGES[name](tmp_path / "store")
+def test_a_page_has_its_sections_and_its_cells(
+    name: str, tmp_path: Path, made: Callable[[str], Made]
+) -> None:
+    page, files, _ = made(name)
     assert re.findall(r'<section id="([\w-]+)"', page) == SECTIONS[name]
     if name in TABLES:
         (tmp_path / "best.csv").write_bytes(files["best.csv"])

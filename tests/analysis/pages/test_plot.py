@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import pytest
 from markupsafe import escape
@@ -19,26 +17,10 @@ from matplotlib.figure import Figure as Canvas
 from rgr_dist.analysis.drawing import plot
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.scales import log2_axis, score_axis
-from rgr_dist.analysis.page.section import Section
-from rgr_dist.analysis.report import contents, publish
 from rgr_dist.study.errors import StudyError
-from tests.analysis.pages.made_up_studies import PAGES
+from tests.analysis.pages.conftest import Made
 
 Places = Counter[tuple[tuple[float, float], ...]]
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures of a page, as it is written."""
-    figures: list[Figure] = []
-    render = publish.render
-
-    def noted(title: str, content: Sequence[Section], *more: Any) -> str:
-        figures.extend(contents.figures(content))
-        return render(title, content, *more)
-
-    monkeypatch.setattr(publish, "render", noted)
-    return figures
 
 
 def values(panel: Panel) -> Places:
@@ -60,11 +42,11 @@ def values_of(ax: Axes) -> Places:
 
 @pytest.mark.parametrize("name", ["thresholds", "step-limits", "transformer", "facts"])
 def test_the_page_and_its_files_draw_the_same_values(
-    name: str, tmp_path: Path, drawn: list[Figure]
+    name: str, made: Callable[[str], Made]
 ) -> None:
-    page, _ = PAGES[name](tmp_path)
-    assert drawn
-    for figure in drawn:
+    page, _, figures = made(name)
+    assert figures
+    for figure in figures:
         for panel, ax in zip(figure.panels, plot.plot(figure).axes, strict=False):
             assert values_of(ax) == values(panel)
             assert ax.get_xlim() == (panel.x.low, panel.x.high)
