@@ -263,11 +263,12 @@ BY_ELEMENT = """torch.nn.functional.layer_norm(
         ) +"""
 
 
+@pytest.mark.slow  # the compiler takes 15 s
 @needs_compiler
 @pytest.mark.parametrize(
     ("code", "instead"),
     [
-        pytest.param('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)', marks=pytest.mark.slow),
+        ('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)'),
         (
             '(X @ p["A"]) @ (X @ p["B"]).transpose(-1, -2) +',
             BY_ELEMENT,

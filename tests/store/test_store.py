@@ -70,7 +70,7 @@ def tries(draw: st.DrawFn) -> dict[str, Any]:
 CONTRADICTED = [run_row(score=0.0), run_row(score=0.1), failed_row()]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.lists(tries(), max_size=4), max_size=5), st.integers(0, 4))
 @example(appended=[CONTRADICTED], above=0)  # a failed try beside two results
 def test_every_run_with_one_result_comes_back_once_from_any_parts(
