@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Mapping, Set
+from collections.abc import Callable, Generator, Iterable, Mapping, Set
 from dataclasses import replace
 
 from rgr_dist.search.bracket import Bracket
@@ -128,8 +128,8 @@ def _search(state: CellState) -> Steps:
                 yield from _intervals(state, arm)
         if not (yield from _retest(state, order)):
             break
-    if plan.transition.seeds:
-        yield from _transition(state, order)
+    if plan.transition.seeds and (near := transition_needs(state, order)):
+        yield near
 
 
 def _follow_fails(state: CellState, order: list[int]) -> Steps:
@@ -452,19 +452,18 @@ def _confirm(state: CellState, order: list[int]) -> Generator[Needs, None, bool]
     return False
 
 
-def _transition(state: CellState, order: list[int]) -> Steps:
-    """Run many seeds at every value near each threshold."""
+def transition_needs(state: CellState, arms: Iterable[int]) -> Needs:
+    """Many seeds at every value near each threshold that was found."""
     share = state.plan.transition.window
     needs = []
-    for arm in order:
+    for arm in arms:
         result = state.result(arm)
         if result.status == "found" and result.value is not None:
             for value in state.plan.axes[arm]:
                 if abs(value - result.value) <= max(1, share * result.value):
                     near = f"transition: within {100 * share:.6g}% of the threshold, {result.value}"
                     needs.append(Need(ProbeKey(arm, value), near, "transition"))
-    if needs:
-        yield tuple(needs)
+    return tuple(needs)
 
 
 def _grid(state: CellState) -> Steps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
-from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_search import replay, transition_needs
 from rgr_dist.search.cell_state import Assumed, CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import Verdict
@@ -140,7 +140,10 @@ def _forecast_cell(
         state = _look_ahead(state, assumed, guides)
         if not all(need.ends_early for need in needs):
             # Which seeds are wanted next depends on these scores, so nothing further is counted;
-            # searches that follow take it as ended.
+            # searches that follow take it as ended. A transition's seeds are known: all.
+            if state.plan.transition.seeds and needs[0].want != "transition":
+                for need in transition_needs(state, state.plan.axes):
+                    total += _probe_work(cell, state, need, _expected_pass(state, need))
             state.needs = ()
             return total + Forecast(at_least=not state.plan.every_value), state
     return total, state

@@ -61,6 +61,17 @@ def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
     assert (left.runs, left.steps, left.at_least) == (2, 2 * cell.training.max_steps, True)
 
 
+def test_seeds_of_a_transition_are_left_though_those_of_intervals_are_not_known() -> None:
+    study = study_of(heads=[1], seeds=3, confirm_seeds=0, transition_seeds=20, max_D_K=25)
+    (cell,) = study.cells
+    portfolio = with_verdicts(study, passes_from=20)
+    (left,) = forecast(study, portfolio)
+    evidence = portfolio.state(cell.cell_id).evidence
+    stored = {key.value: len(scores) for key, scores in evidence.items()}
+    near = range(10, 26)  # 20 and half of it, up to the limit
+    assert left.runs == 2 + sum(20 - stored.get(d_k, 0) for d_k in near)
+
+
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_runs_that_no_longer_limit_brings_along_are_left(schedule: str) -> None:
     training = {"max_steps": [1000, 2000, 4000], "schedule": schedule}
