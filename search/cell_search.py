@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import Assumed, CellState, Outcome, shown
-from rgr_dist.search.probe_verdict import Scores, SeedTest
+from rgr_dist.search.probe_verdict import Scores, SeedTest, shown_score
 from rgr_dist.search.protocol import CellPlan, Decision, Need, ProbeKey
 
 Needs = tuple[Need, ...]
@@ -85,6 +85,9 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.used[key] = "fail"
     if need.want == "look" and state.test_of(key).verdict(scores) is None:
         state.looked.add(key)
+    evidence = "a run of this probe failed" if outcome == "failed" else test.explain(scores)
+    if need.want == "every seed" and not state.plan.every_value and (ends := test.interval(scores)):
+        evidence += f"; 95% interval {shown_score(ends[0])} to {shown_score(ends[1])}"
     state.decisions.append(
         Decision(
             arm=key.arm,
@@ -96,7 +99,7 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
             verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
             mean_score=test.mean(scores) if scores else None,
             n_seeds=len(scores),
-            evidence="a run of this probe failed" if outcome == "failed" else test.explain(scores),
+            evidence=evidence,
         )
     )
 
@@ -348,7 +351,7 @@ def _intervals(state: CellState, arm: int) -> Steps:
     # At a smaller budget the fail came with the longer runs, and may lie beyond the cap.
     low = bracket.low if found or state.longer is not None else cap
     start = bisect_right(axis, low)
-    reason = f"interval: could {word} = {{}} pass, within its seeds' spread?"
+    reason = f"interval: the spread of seeds at {word} = {{}}"
     below = [ProbeKey(arm, value) for value in reversed(axis[:start])]
     reaching = yield from _edge(
         state, below, reason, lambda key: not state.test_of(key).may_reach(state.scores(key))
@@ -359,7 +362,6 @@ def _intervals(state: CellState, arm: int) -> Steps:
         state.optimistic[arm] = axis[start - reaching]
     if not found:
         return
-    reason = f"interval: does {word} = {{}} pass beyond its seeds' spread?"
     above = [ProbeKey(arm, value) for value in axis[start:]]
     unsure = yield from _edge(
         state, above, reason, lambda key: state.test_of(key).surely_reaches(state.scores(key))

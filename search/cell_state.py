@@ -363,21 +363,24 @@ class CellState:
     def _why_pruned(self, arm: int, margin: int) -> str:
         words = self.plan.words
         share = 100 * (self.plan.keep_within or 0)
-        within = f"the margin of {share:.6g}% or one step above the best, "
-        within += f"{words.cost} = {shown(self.bound)}"
+        near = (
+            f"near the best, {words.cost} = {shown(self.bound)} (within {share:.6g}% or one step)"
+        )
         cap = self.cap(arm)
         if not cap:
-            return f"its smallest {words.value} lies beyond {within}"
+            return f"its smallest {words.value} is not {near}"
         low = self.brackets[arm].low
         if cap == low:
-            return f"fails at {words.value} = {low}, the largest within {within}"
+            return f"fails at {words.value} = {low}, the largest {near}"
         if cap < low:
-            return f"fails at {words.value} = {low}; {words.value} ≤ {cap} lies within {within}"
+            return (
+                f"fails at {words.value} = {low}, so at every {words.value} ≤ {cap}, those {near}"
+            )
         larger = self.ruled_out_by(arm, cap)
         if larger is not None:
             fails = f"{larger.arm} {words.arms} of {words.value} = {larger.value} fail"
-            return f"{fails}; {words.value} ≤ {cap} lies within {within}"
-        return f"its threshold lies beyond {within}"
+            return f"{fails}, so fewer do at every {words.value} ≤ {cap}, those {near}"
+        return f"its threshold is not {near}"
 
     def _cost_after(self, arm: int, value: int) -> float | None:
         """The cost of the next larger value of the axis, or of one more than its last."""

@@ -250,23 +250,25 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         sign = signs[0] if verdict == "pass" else signs[1]
         reach = sum(passes((score,), test.target, test.minimise) for score in known)
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
-        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
+        return f"mean {shown_score(mean)} {sign} {test.target} over all {ran} seeds{some}"
     if verdict == "pass" and test.look:
-        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: a pass for now"
+        return f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds: a pass for now"
     if verdict == "pass":
         makes = "seed makes" if ran == 1 else "seeds make"
         return f"{ran} {makes} the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:
-        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
-    lost = _shown(math.fsum(abs(best - score) for score in known))
-    allowed = f"{test.seeds * abs(best - test.target):.4g}"
-    named = f"(target - {best:g})" if test.minimise else f"({best:g} - target)"
-    rest = f"the other {spared} cannot save the mean"
-    lacks = "seed lacks" if ran == 1 else "seeds lack"
-    return f"{ran} {lacks} {lost} > {allowed} = n{named}: {rest}"
+        return f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds: undecided"
+    most = (math.fsum(known) + best * spared) / test.seeds
+    sign = ">" if test.minimise else "<"
+    others = "the other scores" if spared == 1 else f"the other {spared} score"
+    return (
+        f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds; "
+        f"even if {others} {best:g}, it is {shown_score(most)} {sign} {test.target}"
+    )
 
 
-def _shown(value: float) -> str:
+def shown_score(value: float) -> str:
+    """A score as text."""
     return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 

@@ -224,8 +224,8 @@ def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
     state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
     low, because = state.brackets[1].low, state.result(1).because
     assert low > 9
-    within = "the margin of 10% or one step above the best, D_K = 8"
-    assert because == f"fails at d_k = {low}; d_k ≤ 9 lies within {within}"
+    near = "near the best, D_K = 8 (within 10% or one step)"
+    assert because == f"fails at d_k = {low}, so at every d_k ≤ 9, those {near}"
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.cell_state import CellState
@@ -11,7 +13,7 @@ from rgr_dist.search.protocol import CellPlan, Decision, ProbeKey, ProbeResult, 
 from tests.search.oracles import step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 
-NEAR = "the margin of 10% or one step above the best, weight"
+NEAR = "near the best, weight = {} (within 10% or one step)"
 WORDS = Words(value="width", cost="weight", arms="blocks")
 
 
@@ -82,7 +84,7 @@ def test_the_arms_nearest_to_the_expected_one_go_first_and_the_best_bounds_the_o
         1: "passes at width = 20, fails at 19",
         2: "passes at width = 11, fails at 10",
         8: "passes at width = 3, fails at 2",
-        64: f"its smallest width lies beyond {NEAR} = 20",
+        64: f"its smallest width is not {NEAR.format(20)}",
     }
     assert state.tried == [8, 2, 1]
 
@@ -97,7 +99,7 @@ def test_an_arm_that_failed_beyond_the_margin_is_not_probed_within_it() -> None:
     assert not any(line.startswith("2 ") for line in lines[4:])
     pruned = state.result(2)
     assert (pruned.status, pruned.cost_low, pruned.cost_high) == ("pruned", 8, None)
-    assert pruned.because == f"fails at width = 10; width ≤ 3 lies within {NEAR} = 5"
+    assert pruned.because == f"fails at width = 10, so at every width ≤ 3, those {NEAR.format(5)}"
     assert pruned.failed == ProbeResult(10, 0.5, 1)
 
 
@@ -130,16 +132,19 @@ def rising(arm: int, value: int, seed: int) -> float:
 def test_intervals_are_walked_from_the_certificate_outwards() -> None:
     cell = cell_of({1: 16}, rising, seeds=3, guess_arm=1.0, guess_cost=8.0, intervals=True)
     state, lines = decisions(cell)
-    could = "interval: could value = {} pass, within its seeds' spread?"
-    does = "interval: does value = {} pass beyond its seeds' spread?"
+    spread = "interval: the spread of seeds at value = {}"
     assert lines == [
         "1 at 8: fail, look for a first pass at cost near 8",
         "1 at 12: pass, look for a first pass at cost near 12",
         "1 at 10: pass, bisect: fails at 8, passes at 12",
         "1 at 9: fail, bisect: fails at 8, passes at 10",
-        *(f"1 at {value}: fail, {could.format(value)}" for value in (9, 8, 7, 6, 5, 4)),
-        *(f"1 at {value}: pass, {does.format(value)}" for value in (10, 11, 12, 13, 14, 15)),
+        *(f"1 at {value}: fail, {spread.format(value)}" for value in (9, 8, 7, 6, 5, 4)),
+        *(f"1 at {value}: pass, {spread.format(value)}" for value in (10, 11, 12, 13, 14, 15)),
     ]
+    at_5 = next(one for one in state.decisions if one.value == 5)
+    scores = [rising(1, 5, seed) for seed in range(3)]
+    ends = stats.t.interval(0.95, 2, *(f(scores) for f in (np.mean, stats.sem)))
+    assert at_5.evidence.endswith("; 95% interval {:.4f} to {:.4f}".format(*ends))
     assert (state.result(1).cost_low, state.result(1).cost_high) == (5, 15)
     assert state.result(1).because == "passes at value = 10, fails at 9"
 
@@ -155,20 +160,20 @@ def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
     options = {"intervals": True, "words": WORDS}
     plan = CellPlan("cell", axes_to({1: 16}), 8.0, **options)
     state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), lucky))
-    could = "interval: could width = {} pass, within its seeds' spread?"
+    spread = "interval: the spread of seeds at width = {}"
     down = [7, 6, 5, 4, 3, 2, 1]
-    beyond = "1 at 8: pass, interval: does width = 8 pass beyond its seeds' spread?"
+    beyond = f"1 at 8: pass, {spread.format(8)}"
     passing = {4: "pass"}
     assert lines == [
         "1 at 8: pass, look for a first pass at weight near 8",
         "1 at 5: fail, walk down: passes at 8, no fail known below",
         "1 at 6: fail, bisect: fails at 5, passes at 8",
         "1 at 7: fail, bisect: fails at 6, passes at 8",
-        *(f"1 at {at}: {passing.get(at, 'fail')}, {could.format(at)}" for at in down),
+        *(f"1 at {at}: {passing.get(at, 'fail')}, {spread.format(at)}" for at in down),
         beyond,
         "1 at 4: fail, retest: passes at 4, fails above it at 7",
         "1 at 7: fail, retest: passes at 4, fails above it at 7",
-        *(f"1 at {at}: fail, {could.format(at)}" for at in down),
+        *(f"1 at {at}: fail, {spread.format(at)}" for at in down),
         beyond,
     ]
     result = state.result(1)
@@ -260,15 +265,15 @@ def test_of_every_arm_the_largest_of_each_group_is_tried_until_one_fails() -> No
         "15 at 2: fail, near the best, weight = 15?",
         "16 at 1: fail, near the best, weight = 15?",
     ]
-    within = f"within {NEAR} = 15"
+    near = NEAR.format(15)
     assert {arm: state.result(arm).because for arm in (1, 2, 5, 7, 8, 15, 17)} == {
-        1: f"fails at width = 16, the largest {within}",
-        2: f"fails at width = 10; width ≤ 8 lies {within}",
+        1: f"fails at width = 16, the largest {near}",
+        2: f"fails at width = 10, so at every width ≤ 8, those {near}",
         5: "passes at width = 3, fails at 2",
         7: "passes at width = 3, fails at 2",
-        8: f"15 blocks of width = 2 fail; width ≤ 2 lies {within}",
-        15: f"fails at width = 2, the largest {within}",
-        17: f"its smallest width lies beyond {within.removeprefix('within ')}",
+        8: f"15 blocks of width = 2 fail, so fewer do at every width ≤ 2, those {near}",
+        15: f"fails at width = 2, the largest {near}",
+        17: f"its smallest width is not {near}",
     }
     assert state.result(8).cost_low == 24
     assert state.tried == [1, 2, 3, 4, 5, 6, 7, 15, 16]
@@ -295,7 +300,7 @@ def test_a_decision_says_what_its_verdict_rests_on() -> None:
         verdict="fail",
         mean_score=0.9,
         n_seeds=2,
-        evidence="2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot save the mean",
+        evidence="mean 0.9000 over 2 of 10 seeds; even if the other 8 score 1, it is 0.9800 < 0.99",
     )
 
 
