@@ -14,22 +14,21 @@ from rgr_dist.analysis.transitions.curves_figure import draw_curves
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
-from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
+from rgr_dist.analysis.transitions.width_scaling import sentence, width_scaling_of
 from rgr_dist.analysis.wording import passing_seeds
 
 
 def section(results: StudyResults) -> Section:
     """Scores and shares of passing seeds against D_K, and all cells on one scale."""
-    probes, collapses = probes_of(results), collapses_of(results)
+    study, probes, collapses = results.study, probes_of(results), collapses_of(results)
     fits = named(results, transitions_of(results))
     fitted = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
     figures = list(curves(results).figures)
     shares = draw_shares(drawn_cells_of(results), probe_rows_of(results), fits)
     if shares is not None:
-        figures.append(shares)
+        figures.insert(0 if study.search.transition_seeds else 1, shares)
     shown = [_table(fitted)] if fitted else []
     files = {"probes": probes, "transitions": transitions_of(results)}
-    study = results.study
     values: dict[str, Any] = {"collapses": [], "minimised": study.record.minimised}
     lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged")}
     tried = asked(results.searched, study)["stop_reason"]  # includes probes whose every seed failed
@@ -43,9 +42,9 @@ def section(results: StudyResults) -> Section:
         columns = {f"D_K over {one.law}": one.points["scaled"] for one in collapses}
         files["collapse"] = collapses[0].points.drop(columns="scaled").assign(**columns)
         values["collapses"] = [one for one in drawn if one.reduced_chi2 is not None]
-    values["widths"] = widths = width_scaling_of(results)
-    if widths is not None:
+    if (widths := width_scaling_of(results)) is not None:
         files["widths"] = widths.cells
+        values |= {"widths": sentence(widths), "heads": widths.heads}
     return Section(
         name="transitions",
         title="Transitions",

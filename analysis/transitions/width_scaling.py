@@ -13,6 +13,7 @@ from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.wording import fixed
 from rgr_dist.search.confidence_interval import t_quantile
 
 
@@ -76,4 +77,23 @@ def width_scaling_of(results: StudyResults) -> WidthScaling | None:
         exponent_low=float(exponent - off),
         exponent_high=float(exponent + off),
         scatter=scatter,
+    )
+
+
+def sentence(widths: WidthScaling) -> str:
+    """Whether transitions get sharper with m, and by which power of it."""
+    said = "No trend of sharpness with m"
+    if widths.exponent_high < 0:
+        said = "Transitions get sharper with m"
+    elif widths.exponent_low > 0:
+        said = "Transitions get less sharp with m"
+    power, low, high = (
+        fixed(value, 2) for value in (widths.exponent, widths.exponent_low, widths.exponent_high)
+    )
+    m, heads = widths.cells["m"], widths.heads
+    cells = f"{len(m)} cells of m = {m.min()} to {m.max()}"
+    several = f" with {', '.join(map(str, heads))} heads" if len(heads) > 1 else ""
+    return (
+        f"{said}: their width at h*, in doublings of D_K, scales as m^{power} "
+        f"[{low} to {high}, a t-interval over cells] over {cells}{several}."
     )

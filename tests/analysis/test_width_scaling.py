@@ -7,15 +7,19 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
 
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.contents import sections
+from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
+from rgr_dist.analysis.wording import fixed
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -44,6 +48,14 @@ def searched(sizes: Sizes, **training: tuple) -> StudyResults:
 
 
 def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 0.0) -> tuple:
+    """The transitions of runs that are drawn, and their scaling."""
+    results = replace(results, runs=drawn_runs(results, exponent, chance, scatter))
+    return transitions_of(results), width_scaling_of(results)
+
+
+def drawn_runs(
+    results: StudyResults, exponent: float, chance: int, scatter: float = 0.0
+) -> pd.DataFrame:
     """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*.
 
     Each cell's width is off that line by a normal deviate, ``scatter`` in its logarithm.
@@ -56,9 +68,7 @@ def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 
     shift = np.exp([off[size] for size in sizes])
     width = 0.1 * shift * (runs["m"].to_numpy() / 128) ** exponent
     share = expit((np.log2(runs["d_k"].to_numpy() / D_K) + 2 * width) / width)
-    runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
-    results = replace(results, runs=runs)
-    return transitions_of(results), width_scaling_of(results)
+    return runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
 
 
 def made(exponent: float, chance: int, sizes: Sizes = FOUR, scatter: float = 0.0) -> tuple:
@@ -119,6 +129,24 @@ def test_its_interval_covers_whatever_the_scatter(scatter: float) -> None:
         _, found = drawn(results, -0.3, chance, scatter)
         missed += not found.exponent_low <= -0.3 <= found.exponent_high
     assert missed < 13
+
+
+@pytest.mark.parametrize(
+    ("exponent", "said"),
+    [(-0.5, "Transitions get sharper with m: "), (0.0, "No trend of sharpness with m: ")],
+)
+def test_a_study_of_transitions_opens_with_their_sharpness(exponent: float, said: str) -> None:
+    results = searched(FOUR)
+    search = results.study.search.model_copy(update={"transition_seeds": SEEDS})
+    study = results.study.model_copy(update={"search": search})
+    _, found = drawn(results, exponent, 1)
+    results = replace(results, study=study, runs=drawn_runs(results, exponent, 1))
+    title, *_ = findings(results)
+    assert title.startswith(f"{said}their width at h*, in doublings of D_K, scales as m^")
+    assert title.endswith("a t-interval over cells] over 4 cells of m = 32 to 256.")
+    assert f"m^{fixed(found.exponent, 2)} [{fixed(found.exponent_low, 2)} to " in title
+    lead = sections(results)[1]
+    assert (lead.name, lead.figures[0].name) == ("transitions", "shares")
 
 
 def test_equal_widths_need_no_power_and_two_sizes_give_none() -> None:
