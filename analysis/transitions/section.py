@@ -29,7 +29,7 @@ def section(results: StudyResults) -> Section:
         figures.insert(0 if study.search.transition_seeds else 1, shares)
     shown = [_table(fitted)] if fitted else []
     files = {"probes": probes, "transitions": transitions_of(results)}
-    values: dict[str, Any] = {"collapses": [], "minimised": study.record.minimised}
+    values: dict[str, Any] = {"collapses": [], "minimised": study.record.minimised, "widths": ""}
     lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged")}
     tried = asked(results.searched, study)["stop_reason"]  # includes probes whose every seed failed
     lost["failed"] = int((tried == "failed").sum())
