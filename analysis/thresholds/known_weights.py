@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -266,9 +267,10 @@ def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Origin]]:
         others = others[others["model"].isin(alike) & ~others["cell_id"].isin(list(origins))]
         configs = store.runs(set(others["cell_id"]), ["cell_id", "config"])
         for cell_id, config in configs.drop_duplicates("cell_id").itertuples(index=False):
-            origin = Origin.of(json.loads(config)["cell"])
-            if origin.problem in problems:
-                origins[cell_id] = origin
+            with suppress(ValueError, LookupError, TypeError, AttributeError):  # verify names it
+                origin = Origin.of(json.loads(config)["cell"])
+                if origin.problem in problems:
+                    origins[cell_id] = origin
         runs = pd.concat([runs, others])
     runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(origins))]
     worst = math.inf if record.minimised else 0.0

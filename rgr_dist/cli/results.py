@@ -224,13 +224,14 @@ def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]
     """The laws of D_V*: for a script, for a table, and in sentences."""
     from rgr_dist.analysis.facts.tables import rows_of_facts
     from rgr_dist.analysis.laws.conclusions import growths
-    from rgr_dist.analysis.laws.families import laws_of_facts
+    from rgr_dist.analysis.laws.families import SIZES_OF_A_LAW, laws_of_facts
 
     rows, fitted = rows_of_facts(results), laws_of_facts(results)
     laws = [asdict(law) for law in fitted]
     keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
     cells = [{key: row[key] for key in keys} for row in rows]
-    return {"laws": laws, "cells": cells}, {"laws": laws}, growths(fitted)
+    few = f"No law of D_V* yet: it takes {SIZES_OF_A_LAW} sizes with a threshold at one setting."
+    return {"laws": laws, "cells": cells}, {"laws": laws}, growths(fitted) or [few]
 
 
 def predict(

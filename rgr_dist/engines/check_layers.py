@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -73,8 +73,12 @@ def _within(place: str) -> Iterator[None]:
         yield
     except LayerError as error:
         raise LayerError(f"model {place}: {error}") from None
-    except (Exception, SystemExit) as error:
-        said = " ".join(str(error).split())[:LONGEST]
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        said = "an error without a message"
+        with suppress(Exception):
+            said = " ".join(str(error).split())[:LONGEST]
         raise LayerError(f"model {place}: {type(error).__name__}: {said}") from None
 
 
@@ -128,7 +132,7 @@ def _check_shapes(layer: AttentionLayer) -> None:
     for name in getattr(layer, "drawn", ()):
         _check_name(name)
     cached = getattr(layer, "cached", None)
-    if cached is not None and not (type(cached()) is int and cached() >= 0):
+    if cached is not None and not (type(cached()) is int and 0 <= cached() < 2**63):
         raise LayerError(f"cached() is {cached()!r}, not how many numbers each token has")
 
 

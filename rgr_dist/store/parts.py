@@ -86,15 +86,15 @@ def parse(
             raise ValueError(f"the column {field.name} is missing, or of another type")
     there = {field.name for field in own}
     read = file.read([name for name in schema.names if name in there])
-    if cell_ids is not None:
-        read = read.filter(pc.is_in(read["cell_id"], pa.array(cell_ids, pa.string())))
     columns = [
         read[field.name] if field.name in there else pa.nulls(len(read), field.type)
         for field in schema
     ]
     table = pa.table(columns, schema=schema)
-    check_values(table)
-    return table
+    check_values(table)  # all of it: what is damaged is left out as a whole
+    if cell_ids is None:
+        return table
+    return table.filter(pc.is_in(table["cell_id"], pa.array(cell_ids, pa.string())))
 
 
 def version_of(schema: pa.Schema) -> int:

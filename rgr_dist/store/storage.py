@@ -7,6 +7,7 @@ a hidden name, synced and renamed; on object storage a write is one PUT.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -51,11 +52,16 @@ class Storage:
 
     def __init__(self, root: str | Path) -> None:
         if not isinstance(root, str | os.PathLike):
-            raise StoreError(f"--store: {root!r} is no path; give a folder or URI")
+            given = " ".join(repr(root).split())[:80]
+            raise StoreError(f"--store: {given} is no path; give a folder or URI")
         self.uri = str(root)
         self.root = shown(self.uri)
         if not self.root.strip():
             raise StoreError("--store: empty; give a folder or URI")
+        if scheme := re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):(?!//)", self.uri):
+            raise StoreError(
+                f"--store {self.root}: write {scheme[0]}//… or, for a folder, ./{self.root}"
+            )
         try:
             location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
             if location.partition("://")[0] not in ("file", "s3", location):
@@ -63,7 +69,8 @@ class Storage:
             system, path = pafs.FileSystem.from_uri(location)
             if not path:
                 raise ValueError("it names no folder or bucket")
-            system.get_file_info(path)  # refuses an invalid path
+            if system.get_file_info(path).is_file:  # refuses an invalid path
+                raise ValueError("it is a file, no folder")
             self._fs = pafs.SubTreeFileSystem(path, system)
         except Exception as error:  # file systems of fsspec raise errors of any kind
             raise StoreError(
@@ -197,7 +204,7 @@ def _try(uri: str) -> None:
     except subprocess.TimeoutExpired:
         raise ValueError(f"no answer within {ANSWER_WITHIN:.0f} s") from None
     except subprocess.CalledProcessError as error:
-        raise ValueError(" ".join(error.stderr.splitlines()[-2:])) from None
+        raise ValueError(" ".join(error.stderr.splitlines()[-1:])) from None
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:

@@ -41,10 +41,10 @@ class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
     Attributes:
-        damaged: why each part that could not be read was left out when the parts were last read,
-            by its path in the store.
-        conflicting: the runs that were left out when runs were last read, since they have several
-            results.
+        damaged: why each part that could not be read is left out, by its path in the store, until
+            it is gone.
+        conflicting: the cell of each run that is left out, since it had several results when runs
+            of its cell were last read.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
@@ -56,7 +56,7 @@ class Store(Storage):
     def __init__(self, root: str | Path) -> None:
         super().__init__(root)
         self.damaged: dict[str, str] = {}
-        self.conflicting: set[str] = set()
+        self.conflicting: dict[str, str] = {}
         self._is_outdated = False
         self._lock: Lock | None = None
 
@@ -87,7 +87,7 @@ class Store(Storage):
 
     @property
     def left_out(self) -> list[str]:
-        """What was left out when runs were last read, and why, one line each."""
+        """What is left out, and why, one line each."""
         told = [
             f"{Path(path).name} in {self.root} is damaged and was left out: {why}"
             for path, why in self.damaged.items()
@@ -148,7 +148,13 @@ class Store(Storage):
         schema = pa.schema([field for field in RUNS if field.name in read])
         tables = () if wanted == set() else self.parts(wanted, schema).values()
         rows: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
-        kept, self.conflicting = once_each(rows)
+        kept, conflicting = once_each(rows)
+        again = rows.loc[rows["run_id"].isin(conflicting), ["run_id", "cell_id"]]
+        self.conflicting = {
+            run: cell
+            for run, cell in self.conflicting.items()
+            if wanted is not None and cell not in wanted
+        } | dict(again.itertuples(index=False, name=None))
         return kept.sort_values(ORDER, ignore_index=True)[columns]
 
     def parts(
@@ -231,9 +237,11 @@ class Store(Storage):
         Raises:
             FileNotFoundError: a part was gone before it could be read.
         """
-        self.damaged, self._is_outdated = {}, False
-        found = {}
-        for path, kind in self._list_parts().items():
+        found, listed, self._is_outdated = {}, self._list_parts(), False
+        self.damaged = {path: why for path, why in self.damaged.items() if path in listed}
+        for path, kind in listed.items():
+            if path in self.damaged:
+                continue
             if kind is not pafs.FileType.File:
                 self.damaged[path] = "it is no file"
                 continue

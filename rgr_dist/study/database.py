@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from rgr_dist.study.families import Digest
 from rgr_dist.study.spec import LARGEST_COUNT, Count, Real, Spec, at_most
@@ -136,7 +136,7 @@ class Facts(Spec):
 
     score: Literal["softmax", "argmax"] = "softmax"
     tau: Annotated[Real, Field(gt=0, lt=1)] = 0.95
-    residual: bool = True
-    train_embedding: bool = True
-    train_unembedding: bool = True
+    residual: StrictBool = True
+    train_embedding: StrictBool = True
+    train_unembedding: StrictBool = True
     embedding_scale: Annotated[Real, Field(gt=0, le=1e30)] = 0.1

@@ -172,9 +172,12 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
 
 def _are_swapped(header: Sequence[str], heads: Ends) -> bool:
     """Whether two columns of these names are the other way round."""
-    ends = order_of([_head_of(name, heads) for name in header], heads)
+    words = [_head_of(name, heads) for name in header]
+    ends, said = order_of(words, heads), f"{', '.join(header)[: 2 * LONGEST]}"
     if ends is not None and ends[0] == ends[1]:
-        raise ValueError(f"both columns are headed as one end: {', '.join(header)[:LONGEST]}")
+        raise ValueError(f"both columns are headed as one end: {said}")
+    if len(words) == 2 and ends is None and (words[0] in heads[1] or words[1] in heads[0]):
+        raise ValueError(f"one column is headed as the other end, the other as neither: {said}")
     return ends == (1, 0)
 
 

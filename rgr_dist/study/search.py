@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
 from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec, at_most
@@ -111,7 +111,7 @@ class Search(Spec):
     seeds: Annotated[Count, Field(le=10_000)] = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
-    intervals: bool | Literal["best"] = True
+    intervals: StrictBool | Literal["best"] = True
     extra_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 10
     confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
     keep_heads: Annotated[tuple[Count, ...], Field(max_length=1000)] = ()
@@ -175,7 +175,7 @@ class Search(Spec):
         if not isinstance(keys, dict):
             return keys
         own: dict[str, Any] = dict(RULES.get(str(keys.get("rule")), {}))
-        if keys.get("heads") == "all" and not own:
+        if str(keys.get("heads")) == "all" and not own:
             own["confirm_seeds"] = CONFIRM_SEEDS
         if keys.get("axis") == "d_vo":
             own["keep_within"] = None

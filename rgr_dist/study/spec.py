@@ -22,12 +22,12 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _number(value: Any) -> Any:
-    """Refuse a boolean and text, which pydantic would take for numbers.
+    """Refuse a boolean, bytes and text, which pydantic would take for numbers.
 
     ``1e-3`` is a number, although YAML 1.1 reads it as text.
     """
     is_text = isinstance(value, str) and not re.fullmatch(EXPONENTIAL, value)
-    if isinstance(value, bool) or is_text:
+    if isinstance(value, bool | bytes) or is_text:
         raise PydanticKnownError("float_type")
     return value
 

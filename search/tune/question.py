@@ -25,6 +25,8 @@ from pydantic import (
 from rgr_dist.search.probe_verdict import SeedTest
 
 Cost = Callable[[int, dict[str, Any]], float]
+LONGEST = 300
+"""Characters of a message."""
 COSTS_CHECKED = 10_000
 """Up to this many values, the user's cost is computed for all of them beforehand."""
 
@@ -128,8 +130,10 @@ class Question(BaseModel):
         except ValidationError as faults:
             fault = faults.errors()[0]
         said, named = str(fault.get("ctx", {}).get("error", "")), [str(one) for one in fault["loc"]]
+        if fault["type"] == "missing":
+            said = "missing"
         said = said or f"{fault['msg'].removeprefix('Input ')}, not {fault['input']!r}"
-        raise ValueError(" ".join(": ".join([*named[:1], said]).split()))
+        raise ValueError(" ".join(": ".join([*named[:1], said]).split())[:LONGEST])
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -139,6 +143,8 @@ class Question(BaseModel):
         if (low is not None and self.target < low) or (high is not None and self.target > high):
             ends = ("" if low is None else f"{low:g}"), ("" if high is None else f"{high:g}")
             raise ValueError(f"target: {self.target:g} lies outside the bounds {'…'.join(ends)}")
+        if self.target == (high if self.mode == "min" else low):
+            raise ValueError(f"target: {self.target:g} is reached by every score within the bounds")
         if self.axis == self.seed_key:
             raise ValueError(f"axis: {self.axis!r} is set by the search; name another")
         self._check_names("over", self.over, (self.axis, self.seed_key))

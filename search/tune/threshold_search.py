@@ -207,7 +207,7 @@ class ThresholdSearch(ProbeSearcher):
         except (TypeError, ValueError, OverflowError):
             score = math.nan
         if math.isnan(score):
-            raise NoScore(f"ValueError: {metric} is {value!r}, no number")
+            raise NoScore(f"ValueError: {metric} is {value!r:.80}, no number")
         self.search.take_in(probe, score)
 
     # ----- What Tuner.restore needs

@@ -63,6 +63,12 @@ OURS = {"construction": "ours"}
 ONE_HEAD = {"construction": "one-head"}
 
 
+@pytest.mark.parametrize("config", ["{}", "null", "{", '{"cell":{}}', '{"cell":{"training":1}}'])
+def test_a_run_whose_config_says_no_cell_is_no_evidence(store: Store, config: str) -> None:
+    keep(store, study_of(OURS), 1, 4, *[1.0] * SEEDS, config=config)
+    assert limits(store, at(1, 6))["possible_D_K"].tolist() == [6]
+
+
 def told(table: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
     rows = table[[*names]].astype("object").itertuples(index=False)
     return [tuple(None if pd.isna(value) else value for value in row) for row in rows]

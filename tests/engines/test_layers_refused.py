@@ -46,6 +46,21 @@ BAD = {
         "every gradient is zero at the first weights",
     ),
     "an exit": ("return {", "raise SystemExit\n        return {", "SystemExit"),
+    "no exception": (
+        "return {",
+        "raise BaseException('no')\n        return {",
+        "BaseException: no",
+    ),
+    "no message": (
+        "return {",
+        "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})\n        return {",
+        "Mute: an error without a message",
+    ),
+    "more than int64": (
+        "    def scores",
+        "    def cached(self):\n        return 2**63\n\n    def scores",
+        "cached() is 9223372036854775808, not how many numbers each token has",
+    ),
     "in place": (
         'return (X @ p["A"])',
         'return (X.mul_(2) @ p["A"])',

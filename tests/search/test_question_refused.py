@@ -16,6 +16,12 @@ from tests.search.driven import train
 REFUSED = [
     ({"mode": "minimize"}, "mode: should be 'max' or 'min', not 'minimize'"),
     ({"on_error": "ignore"}, "on_error: should be 'stop' or 'fail', not 'ignore'"),
+    ({"target": None}, "target: missing"),
+    ({"target": 0, "bounds": (0, 1)}, "target: 0 is reached by every score within the bounds"),
+    (
+        {"target": 1, "bounds": (0, 1), "mode": "min"},
+        "target: 1 is reached by every score within the bounds",
+    ),
     ({"target": 1.5, "bounds": (0, 1)}, "target: 1.5 lies outside the bounds 0…1"),
     ({"target": -1, "bounds": (0, None)}, "target: -1 lies outside the bounds 0…"),
     ({"target": float("nan")}, "target: give a finite number, not nan"),

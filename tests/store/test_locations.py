@@ -76,6 +76,14 @@ def test_a_password_in_a_uri_is_shown_nowhere(user: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("slip", ["file:/there", "s3:bucket/x"])
+def test_a_scheme_without_two_slashes_is_no_folder(slip: str) -> None:
+    scheme = slip.partition(":")[0]
+    with pytest.raises(StoreError, match=f"^--store {slip}: write {scheme}://… or, for a folder, "):
+        Store(slip)
+    assert Store(f"./{slip}").local_path == Path.cwd() / slip
+
+
 @pytest.mark.parametrize("below", ["", "x", "x/y/z"])
 def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("mine")
@@ -90,7 +98,8 @@ def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below:
             attempt(Store(root))
         told = str(caught.value)
         assert "\n" not in told
-        assert re.match(rf"--store {root}: cannot store \S+: .*Not a dir", told)
+        why = r"cannot store \S+: .*Not a dir" if below else "cannot be opened: it is a file"
+        assert re.match(rf"--store {root}: {why}", told)
     assert tree(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 

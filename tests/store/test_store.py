@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rgr_dist.store.parts import written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
@@ -87,14 +88,14 @@ def test_every_run_with_one_result_comes_back_once_from_any_parts(
         for part in appended:
             store.append(part)
         before = content(store.runs())
-        assert store.conflicting == conflicting
+        assert store.conflicting.keys() == conflicting
         store.compact(above)
         n_parts = len(parts(Path(folder)))
         after = content(store.runs())
-        assert store.conflicting == conflicting
+        assert store.conflicting.keys() == conflicting
         set_damage_aside(store)
         assert content(store.runs()) == before
-        assert store.conflicting == set()
+        assert store.conflicting == {}
     for row in by_run(before).values():
         assert row in rows
         assert (row["stop_reason"] == "failed") == (not results[row["run_id"]])
@@ -103,11 +104,25 @@ def test_every_run_with_one_result_comes_back_once_from_any_parts(
     assert n_parts <= max(above, 1)
 
 
+def test_what_is_left_out_is_so_and_is_told_whatever_is_read_next(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0)
+    store.append([run_row(score=0.1), run_row(cell=OTHER)])
+    wrong = pa.Table.from_pylist([run_row(seed=1), run_row(cell=OTHER, seed=1, score=1.5)], RUNS)
+    (tmp_path / "runs/part-1.parquet").write_bytes(written(wrong))
+    for cells in ([CELL.cell_id], [OTHER.cell_id], []):
+        assert 1 not in set(store.runs(cells)["seed"])
+        assert [*store.damaged] == ["runs/part-1.parquet"]
+        assert store.conflicting == {run_row()["run_id"]: CELL.cell_id}
+        assert len(store.left_out) == 2
+    set_damage_aside(store)
+    assert (len(store.runs()), store.left_out) == (1, [])
+
+
 def test_a_row_with_an_address_made_up_contradicts_that_of_its_run(tmp_path: Path) -> None:
     store = store_of(tmp_path, 0, 1)
     store.append([run_row(seed=0, minute=-9) | {"run_id": "0" * 32, "score": 0.1}])
     assert list(store.runs()["seed"]) == [1]
-    assert store.conflicting == {run_row(seed=0)["run_id"], "0" * 32}
+    assert store.conflicting.keys() == {run_row(seed=0)["run_id"], "0" * 32}
 
 
 def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:

@@ -125,7 +125,14 @@ def test_columns_are_exchanged_if_their_heads_say_so(
     assert read_edges(tmp_path / "turned.parquet").tolist() == [[0, 1], [0, 2], [1, 2]]
 
 
-@pytest.mark.parametrize("header", ["town,from_city", "topic,fromage", "count,token", "a,source"])
+@pytest.mark.parametrize("header", ["town,from_city", "destination,origin", "a,source"])
+def test_a_head_in_the_place_of_the_other_end_is_refused(tmp_path: Path, header: str) -> None:
+    (tmp_path / "e.csv").write_text(f"{header}\n0,1\n0,2\n")
+    with pytest.raises(StudyError, match="one column is headed as the other end"):
+        read_edges(tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("header", ["topic,fromage", "count,token", "source,a"])
 def test_other_heads_exchange_nothing(tmp_path: Path, header: str) -> None:
     (tmp_path / "e.csv").write_text(f"{header}\n0,1\n0,2\n")
     assert read_edges(tmp_path / "e.csv").tolist() == [[0, 1], [0, 2]]

@@ -33,6 +33,8 @@ VALID: dict[str, dict[str, Any]] = {
 
 UNUSED = "does not use it"
 REFUSED = [  # what is written into a valid study, and what its one line must say
+    ("search: {intervals: 'no'}", "search.intervals: "),
+    ("search: {intervals: 1}", "search.intervals: "),
     # unknown keys
     ("trainig: {max_steps: 3}", "trainig: unknown key; did you mean 'training'?"),
     ("zzz: 1", "zzz: unknown key; valid: name, model, graph,"),
@@ -252,6 +254,8 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "model: facts\ncells: [{m: 8, d_model: 16}]",
         "since the database has 32 triples; leave m out",
     ),
+    ("model: facts\nfacts: {residual: 'no'}", "facts.residual: "),
+    ("model: facts\nfacts: {train_embedding: 1}", "facts.train_embedding: "),
     ("model: facts\ncells: [{d_model: 16, database: {keys: 0}}]", "cells[0].database.keys: 0 is"),
     (
         "model: facts\ndatabase: {family: function, keys: 8, queries: 4, values: 8, key: 3}",
