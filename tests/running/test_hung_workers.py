@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -94,14 +94,14 @@ def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_
         portfolio, asdict, lambda *result: None, on_failed=lambda probe, why: failed.append(why)
     )
     searcher.suggest("a")
-    probe = searcher.probes["a"]
+    probe = searcher.probes["a"] = replace(searcher.probes["a"], seeds=(0, 2))
     limits = TimeLimits(recorder, searcher)
     trial, ended = (SimpleNamespace(trial_id=name, last_result={}) for name in ("a", "ended"))
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
         limits.check([ended, trial])
         assert len(told) == (now > 8)
-    name, seeds = study.name_of(recorder.feed.cells[probe.cell]), ", ".join(map(str, probe.seeds))
-    of_probe = f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds {seeds}: no "
+    name = study.name_of(recorder.feed.cells[probe.cell])
+    of_probe = f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds 0, 2: no "
     no_room = "worker has begun for 8 s: there is no room, or it stopped"
     assert told.pop() == of_probe + no_room
     trial.last_result = {WORKER: "named"}  # from now on its training counts
@@ -117,6 +117,7 @@ def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_
         searcher.suggest(chr(ord(trial_id) + 1))
     assert [WHY[why] for why in failed] == [OVERDUE]
     recorder.work[probe.cell], recorder.seconds[probe.cell] = 1.0, 1.0
+    recorder.seconds["another cell"] = 2e9
     most = most_work(recorder.feed.cells[probe.cell], probe.arm * probe.value, len(probe.seeds))
     assert limits.limit(probe) == 2**3 * limit_seconds(most, 1.0)
 

@@ -63,12 +63,14 @@ class Seen(View):
 
     phases: list[str] = field(default_factory=list)
     runs: list[int] = field(default_factory=list)
+    last: tuple[object, ...] = ()
 
     def phase(self, name: str) -> None:
         self.phases.append(name)
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         self.runs.append(summary.runs)
+        self.last = study, portfolio, summary
 
 
 def study_of(max_steps: int | list[int] = 400, **sizes: Any) -> Study:
@@ -107,6 +109,7 @@ def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
         recorder.portfolio.release(probe)
         assert len(seen.runs) == before + 1 < 200
     assert seen.phases == ["training 2 cells"]
+    assert seen.last == (study, recorder.portfolio, summary)
     runs, again = recorder.store.runs(), stored_search(study, recorder.store)
     assert tables(study, recorder.portfolio) == tables(study, again.portfolio)
     assert again.implied == []
