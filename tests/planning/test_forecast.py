@@ -134,6 +134,29 @@ def test_a_run_that_passes_takes_a_share_of_its_limit(d_k: int, share: float) ->
     assert left.steps == 2 * share * study.cells[0].training.max_steps
 
 
+def cost(model: str, m: int, d_model: int, width: float, batch_size: int = 0) -> float:
+    """Multiply-adds of a step of a cell, at its width."""
+    cell: dict[str, Any] = {"model": model, "m": m, "d_model": d_model}
+    if batch_size:
+        cell["training"] = {"batch_size": batch_size, "weight_decay": 0.1}
+    return step_cost(Cell.model_validate(cell), width)
+
+
+def test_a_steps_cost_grows_with_what_it_computes() -> None:
+    assert cost("one-head", 64, 16, 1) == cost("one-head", 64, 16, 99)
+    proofs = [cost("one-head", 16, d_model, 1) for d_model in (128, 256)]
+    assert proofs[1] == pytest.approx(2**6 * proofs[0], rel=0.01)
+    looks = [cost("one-head", m, 4, 1) for m in (2**13, 2**14)]
+    assert looks[1] == pytest.approx(2**2 * looks[0])
+    assert cost("ours", 64, 16, 32) == 8 * cost("ours", 32, 16, 16) == 2 * 64**2 * 32
+    assert cost("max", 128, 32, 8) == 4 * cost("max", 64, 16, 4) == 2 * cost("max", 64, 16, 8)
+    one, wide, both = (
+        cost("transformer", 64, 16, width, batch) for width, batch in ((8, 1), (24, 1), (24, 2))
+    )
+    assert wide - one == 6 * 16 * (24 - 8)
+    assert both == 2 * wide
+
+
 def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
     size = {"m": 64, "d_model": 16}
     layer, named = load_layer({"zoo": "max"}, Path())

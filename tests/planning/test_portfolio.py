@@ -309,6 +309,8 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     assert longer["steps"] == row["steps"]
     assert smaller_limits(study, long) == [limit]
     assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
+    (as_bad,) = at_larger_limits(study, row | {"stop_reason": "diverged", "score": None})
+    assert as_bad == longer | {"stop_reason": "diverged", "score": None}
     assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
     assert at_larger_limits(study, longer) == []
 
