@@ -135,7 +135,7 @@ def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFram
     key = [sizes.arm, sizes.value, "seed"]
     own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
     own = own.assign(steps=trained_steps(own))
-    return own.drop_duplicates(key, keep="first").set_index(key)
+    return own.set_index(key)
 
 
 def _unused(state: CellState, stored: pd.DataFrame, heads: Sequence[int]) -> int:

@@ -121,7 +121,7 @@ def _solved(store: Store) -> pd.DataFrame:
     known = [table for table in tables if table is not None]
     if not known:
         return pd.DataFrame(columns=["cell_id", "model", "graph"])
-    found = pd.concat(known).query("status == 'found'").sort_values(["D_K", "h"], kind="stable")
+    found = pd.concat(known).query("status == 'found'").sort_values(["D_K", "h"])
     return found.drop_duplicates("cell_id").sort_values("cell_id")
 
 

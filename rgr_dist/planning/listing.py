@@ -180,7 +180,7 @@ def run_rows(
     kept = runs[runs["cell_id"] == cell.cell_id] if cell is not None else runs
     kept = kept[kept[sizes.arm].isin(heads)] if heads else kept
     kept = kept.assign(_order=kept["cell_id"].map(order))
-    kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"], kind="stable")
+    kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"])
     keys = run_keys(study)
     whole = {key: "Int64" for key in keys if key in WHOLE}
     return [

@@ -107,10 +107,9 @@ def _first_width(cell: Cell, study: Study) -> float:
 
 
 def _graph(cell: Cell) -> float:
-    """Bytes for drawing a graph: to sort a permutation's random keys, or for a matrix of pairs."""
-    if cell.graph.family == "regular":
-        return 2 * cell.m**2
-    return 5 * DOUBLE * cell.m + 3 * SINGLE * cell.n_edges
+    """Bytes for drawing a graph: to sort random keys, and for a regular one a matrix of pairs."""
+    pairs = cell.m**2 if cell.graph.family == "regular" else 0
+    return pairs + 5 * DOUBLE * cell.m + 3 * SINGLE * cell.n_edges
 
 
 def _scorer(cell: Cell, D_K: float, contexts: int) -> float:

@@ -46,7 +46,7 @@ def shortest_limit() -> float:
     try:
         seconds = float(text)
     except ValueError:
-        seconds = -1.0
+        seconds = math.nan
     if not 0 < seconds < math.inf:
         raise UserError(
             f"{SETTING}: {text!r} is not valid; give seconds, by default {SHORTEST:.0f}"
@@ -105,7 +105,7 @@ class TimeLimits:
             self._waited[key] = waited.get(key, 0.0) + passed
             limit = self.limit(probe)
             if self._waited[key] > limit:
-                self._waited[key] = float("-inf")
+                self._waited[key] = -math.inf
                 self._recorder.view.say(self._overdue(probe, limit, worker is not None))
                 if worker is not None:
                     self._searcher.losses.causes[probe.cell, probe.key] = "overdue"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -22,6 +22,7 @@ POSITIVE = st.floats(0.5, 5000)
 
 
 @given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=20))
+@example([(1.0, 1.0), (1.0, 1.1), (2.0, 2.4)])  # whose spread is between its bounds
 def test_the_ratio_is_the_geometric_mean_and_its_spread_the_prediction_interval(
     points: list[tuple[float, float]],
 ) -> None:

@@ -19,6 +19,7 @@ from rgr_dist.cli import call
 from rgr_dist.engines.choose import check_engine
 from rgr_dist.planning.budgets import records
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
+from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.portfolio import open_portfolio, stored_search
 from rgr_dist.planning.tables import decision_rows, write_tables
 from rgr_dist.store.store import Store
@@ -62,13 +63,22 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     assert facts["finished"] is True
     assert facts["test"] == "mean of 10 seeds at least 0.99"
     assert facts["within"].startswith(f"{study.cells[0].training.max_steps:,} training steps; ")
-    for row in sections["decisions"]:
+    for row, decision in zip(sections["decisions"], decided, strict=True):
         assert row["ran"] + row["spared"] == 10
+        assert (row["why"], row["ran"]) == (decision["reason"], decision["n_seeds"])
     needed = {
         (row["h"], row["d_k"], seed) for row in sections["decisions"] for seed in range(row["ran"])
     }
     assert facts["runs"] == len(needed)
     assert facts["steps"] == 1000 * len(needed)
+    assert facts["seconds"] == 1.5 * len(needed)
+    assert facts["probes"] == len({(h, d_k) for h, d_k, _ in needed})
+    last = max(r["finished_at"] for r in rows if (r["h"], r["d_k"], r["seed"]) in needed)
+    ended = [row["ended"] for row in sections["decisions"] if row["ended"]]
+    assert max(ended) == last.isoformat(timespec="seconds")
+    own = papers_expectation(study.cells[0])
+    near = f"expected D_K near {own.D_K:.0f}, h near {own.h:.1f}"
+    assert facts["start"] == f"{near}, from the paper's constants"
 
 
 def test_it_tells_the_runs_that_were_there_before_they_were_needed() -> None:

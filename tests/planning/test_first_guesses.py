@@ -68,6 +68,16 @@ def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> Non
     assert plan_cell(cell, study.search, expected).guess_cost == expected.D_K
 
 
+def test_the_expected_heads_follow_those_of_solved_cells_as_a_power_of_their_load(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    for m in (64, 128, 256):  # half the load m / d_model
+        solve(store, study_of((m, 16), name=f"{m}"), ratio=3.0, h=m // 32)
+    (expected,) = expectations(study_of((1024, 16)), store).values()
+    assert expected.h == pytest.approx(32)
+
+
 @pytest.mark.parametrize(
     "sizes", [((512, 64), (514, 64), (516, 64)), ((16, 16), (32, 16), (64, 8))]
 )

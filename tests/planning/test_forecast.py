@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.planning.bracket_signs import accuracy_sign
-from rgr_dist.planning.forecast import LAYER_FILE_COST, forecast, step_cost
+from rgr_dist.planning.bracket_signs import Sign, accuracy_sign
+from rgr_dist.planning.forecast import LAYER_FILE_COST, PASS_SHARE, forecast, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
 from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import run_row, runs_of, study_of
 
 
@@ -88,13 +89,16 @@ def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
     assert left.runs == 5
 
 
-@pytest.mark.parametrize(("seeds", "shown"), [(range(10), "1.000 (3)"), ([7, 8], "·")])
-def test_a_means_sign_counts_the_seeds_of_its_study(seeds: Iterable[int], shown: str) -> None:
+@pytest.mark.parametrize(
+    ("seeds", "shown"),
+    [(range(10), Sign("1.000 (3)", "found")), ([7, 8], Sign("·", "untried"))],
+)
+def test_a_means_sign_counts_the_seeds_of_its_study(seeds: Iterable[int], shown: Sign) -> None:
     study = study_of(heads=[1], seeds=3)
     (cell,) = study.cells
     rows = [run_row(cell, 1, 4, seed, score=float(seed < 3)) for seed in seeds]
     state = open_portfolio(study, runs_of(rows)).state(cell.cell_id)
-    assert accuracy_sign(state, 1).text == shown
+    assert accuracy_sign(state, 1) == shown
 
 
 def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:
@@ -116,6 +120,52 @@ def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
     (cell,) = study.cells
     assert left.steps == pytest.approx(left.runs * share * limit, rel=0.02)
     assert left.work == pytest.approx(left.steps * step_cost(cell, 1))
+
+
+@pytest.mark.parametrize(
+    ("h", "iterations", "each"), [(1, 40, 40), (16, 40, 40), (1, 700, 700), (16, 700, 100)]
+)
+def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pass(
+    h: int, iterations: int, each: int
+) -> None:
+    model = {"construction": "ours", "iterations": iterations}
+    search = {"heads": [h], "mode": "widest", "seeds": 3}
+    document = {"name": "x", "model": model, "cells": [{"m": 16, "d_model": 8}], "search": search}
+    study = parse_study(document)
+    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    (cell,) = study.cells
+    assert (left.probes, left.runs, left.steps) == (1, 3, 3 * each)
+    assert left.work == left.steps * step_cost(cell, h * cell.d_model)
+
+
+@pytest.mark.parametrize(("d_k", "share"), [(1, 1.0), (24, PASS_SHARE)])
+def test_a_run_that_passes_takes_a_share_of_its_limit(d_k: int, share: float) -> None:
+    study = study_of(heads=[1], mode="grid", D_K=[d_k], max_D_K=None)
+    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    assert left.steps == 2 * share * study.cells[0].training.max_steps
+
+
+def cost(model: str, m: int, d_model: int, width: float, batch_size: int = 0) -> float:
+    """Multiply-adds of a step of a cell, at its width."""
+    cell: dict[str, Any] = {"model": model, "m": m, "d_model": d_model}
+    if batch_size:
+        cell["training"] = {"batch_size": batch_size, "weight_decay": 0.1}
+    return step_cost(Cell.model_validate(cell), width)
+
+
+def test_a_steps_cost_grows_with_what_it_computes() -> None:
+    assert cost("one-head", 64, 16, 1) == cost("one-head", 64, 16, 99)
+    proofs = [cost("one-head", 16, d_model, 1) for d_model in (128, 256)]
+    assert proofs[1] == pytest.approx(2**6 * proofs[0], rel=0.01)
+    looks = [cost("one-head", m, 4, 1) for m in (2**13, 2**14)]
+    assert looks[1] == pytest.approx(2**2 * looks[0])
+    assert cost("ours", 64, 16, 32) == 8 * cost("ours", 32, 16, 16) == 2 * 64**2 * 32
+    assert cost("max", 128, 32, 8) == 4 * cost("max", 64, 16, 4) == 2 * cost("max", 64, 16, 8)
+    one, wide, both = (
+        cost("transformer", 64, 16, width, batch) for width, batch in ((8, 1), (24, 1), (24, 2))
+    )
+    assert wide - one == 6 * 16 * (24 - 8)
+    assert both == 2 * wide
 
 
 def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:

@@ -10,15 +10,17 @@ import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
+from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.portfolio import (
     Feed,
     StoredSearch,
     left_by_failures,
     open_portfolio,
     plan_cell,
+    seed_test,
 )
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
-from rgr_dist.search.protocol import Probe, ProbeKey
+from rgr_dist.search.protocol import Budget, Probe, ProbeKey, Transition
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
@@ -47,13 +49,23 @@ def test_the_tables_have_the_columns_and_types_of_their_schemas() -> None:
 
 
 def test_the_thresholds_table_has_a_row_per_cell_and_head_in_the_studys_order() -> None:
-    study = study_of([{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}], heads=[8, 1, 2])
+    study = study_of(
+        [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}], heads=[8, 1, 2], confirm_seeds=5
+    )
     table = thresholds(study, trained(study))
     assert [(row["m"], row["d_model"], row["h"]) for row in table] == [
         (m, d_model, h) for m, d_model in ((16, 8), (32, 8), (16, 4)) for h in (8, 1, 2)
     ]
     assert {row["h"]: row["d_k"] for row in table} == WIDTHS
+    cells = {cell.cell_id: cell for cell in study.cells}
     for row in table:
+        cell = cells[row["cell_id"]]
+        assert (row["model"], row["graph"], row["degree"]) == ("max", "permutation", 1)
+        assert (row["n_edges"], row["max_steps"]) == (cell.m, cell.training.max_steps)
+        assert (row["mean_score"], row["n_seeds"], row["limited_by"]) == (1.0, 2, None)
+        assert row["because"] == f"passes at d_k = {row['d_k']}, fails at {row['d_k'] - 1}"
+        assert (row["confirmed"], row["fresh_mean"], row["fresh_seeds"]) == (True, 1.0, 5)
+        assert row["D_K_first"] == row["D_K"]
         assert row["D_K"] == row["h"] * row["d_k"] == row["D_K_low"] == row["D_K_high"]
         certificate = json.loads(row["certificate"])
         assert certificate["pass"]["d_k"] == row["d_k"]
@@ -75,11 +87,58 @@ def test_a_study_with_no_runs_is_open_everywhere() -> None:
 
 def test_decisions_are_numbered_within_their_cell() -> None:
     study = study_of([{"m": [16, 32], "d_model": 8}])
-    table = decision_rows(study, open_portfolio(study, runs_of(trained(study))))
+    portfolio = open_portfolio(study, runs_of(trained(study)))
+    table = decision_rows(study, portfolio)
     for cell in study.cells:
-        steps = [row["step"] for row in table if row["cell_id"] == cell.cell_id]
-        assert steps == list(range(len(steps)))
+        own = [row for row in table if row["cell_id"] == cell.cell_id]
+        assert [row["step"] for row in own] == list(range(len(own)))
+        for row, decision in zip(own, portfolio.state(cell.cell_id).decisions, strict=True):
+            of_cell = ("m", "d_model", "degree", "max_steps")
+            sizes = (cell.m, cell.d_model, cell.graph.degree, cell.training.max_steps)
+            assert tuple(row[name] for name in of_cell) == sizes
+            assert (row["h"], row["d_k"]) == (decision.arm, decision.value)
+            told = ("want", "first_seed", "reason", "verdict", "mean_score", "n_seeds", "evidence")
+            assert [row[name] for name in told] == [getattr(decision, name) for name in told]
     assert all(row["D_K"] == row["h"] * row["d_k"] for row in table)
+
+
+def test_a_plan_has_what_the_study_says_of_its_search() -> None:
+    cell = Cell(m=64, d_model=16)
+    own = papers_expectation(cell)
+    keys = {"heads": [1, 2], "keep_within": 0.25, "intervals": False, "keep_heads": [2]}
+    keys |= {"confirm_seeds": 7, "transition_seeds": 3, "transition_window": 0.4}
+    plan = plan_cell(cell, study_of(**keys).search)
+    assert (plan.cell, plan.guess_cost, plan.guess_arm) == (cell.cell_id, own.D_K, own.h)
+    assert (plan.spread, plan.keep_within, plan.keep_arms) == (own.spread, 0.25, (2,))
+    assert (plan.intervals, plan.every_value, plan.every_arm) == (False, False, False)
+    assert (plan.confirm_seeds, plan.transition) == (7, Transition(3, 0.4))
+    assert plan.budget == Budget(f"{cell.training.max_steps} steps")
+    assert (plan.words.value, plan.words.cost, plan.words.arms) == ("d_k", "D_K", "heads")
+    assert plan_cell(cell, Search(heads=(1,), mode="widest")).keep_within is None
+    assert plan_cell(cell, study_of(heads="all").search).every_arm
+
+
+@pytest.mark.parametrize("is_grid", [False, True])
+def test_of_several_limits_the_smallest_is_searched_first_then_the_largest(is_grid: bool) -> None:
+    grid = {"mode": "grid", "D_K": [8], "max_D_K": None} if is_grid else {}
+    training = {"max_steps": [1000, 2000, 3000, 4000]}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], **grid)
+    budgets = study.budgets[study.cells[0].cell_id]
+    ids = [cell.cell_id for cell in budgets]
+    follows = [plan_cell(cell, study.search, None, budgets).budget[1:] for cell in budgets]
+    first = (None, ids[1] if is_grid else None)
+    last = (None if is_grid else ids[0], None)
+    assert follows == [first, (None, ids[2]), (None, ids[3]), last]
+
+
+@pytest.mark.parametrize("model", ["max", "value"])
+def test_a_probe_is_judged_by_the_studys_target_and_seeds(model: str) -> None:
+    search = {"heads": [1], "seeds": 4, "extra_seeds": 6, "target": 0.25}
+    cells = [{"m": 16, "d_model": 8}]
+    study = parse_study({"name": "x", "model": model, "cells": cells, "search": search})
+    test = seed_test(study)
+    assert (test.target, test.seeds, test.extra) == (0.25, 4, 6)
+    assert (test.minimise, test.high) == ((True, None) if model == "value" else (False, 1.0))
 
 
 @pytest.mark.parametrize("score", [None, 0.4, 1.0])
@@ -250,6 +309,8 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     assert longer["steps"] == row["steps"]
     assert smaller_limits(study, long) == [limit]
     assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
+    (as_bad,) = at_larger_limits(study, row | {"stop_reason": "diverged", "score": None})
+    assert as_bad == longer | {"stop_reason": "diverged", "score": None}
     assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
     assert at_larger_limits(study, longer) == []
 

@@ -81,6 +81,6 @@ def test_a_study_in_python_goes_on_only_with_what_it_asked(tmp_path: Path) -> No
 def test_set_asks_the_same_or_gives_another_name(tmp_path: Path, store: Store) -> None:
     first = str(tmp_path / "a/mine.yaml")
     asked(first, store, "search.seeds=10")
-    with pytest.raises(StudyError, match=r"^--set: changes the search of .* would be overwritten"):
+    with pytest.raises(StudyError, match=r"^--set: changes the search of .* --set name=mine-2$"):
         asked(first, store, "search.seeds=3")
     asked(first, store, "search.seeds=3", "name=mine-2")

@@ -45,6 +45,22 @@ def test_what_limits_a_threshold(
 
 
 @pytest.mark.parametrize(
+    ("status", "known"),
+    [
+        ("found", AtLimit(12)),
+        ("open", AtLimit(None)),
+        ("inconsistent", AtLimit(12)),
+        ("censored", AtLimit(12, 10)),
+        ("pruned", AtLimit(12, 10)),
+    ],
+)
+def test_a_search_that_ended_without_a_threshold_tells_the_least_it_can_be(
+    status: str, known: AtLimit
+) -> None:
+    assert AtLimit.of(status, 12, 10) == known
+
+
+@pytest.mark.parametrize(
     ("widths", "by", "passes_from"),
     [
         ((9, 9), ["unknown", "unknown"], [1000, 1000]),

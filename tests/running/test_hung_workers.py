@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import ray
 
+from rgr_dist.faults import UserError
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running import hung_workers
 from rgr_dist.running.hung_workers import (
@@ -25,8 +27,10 @@ from rgr_dist.running.hung_workers import (
 )
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
+from rgr_dist.running.run_study import WHY
 from rgr_dist.running.worker import WORKER
 from rgr_dist.search.tune.searcher import ProbeSearcher
+from rgr_dist.store.row import OVERDUE
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -71,7 +75,7 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
 
 
-def test_a_worker_that_never_begins_is_told_once(
+def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Told(View):
@@ -79,24 +83,43 @@ def test_a_worker_that_never_begins_is_told_once(
             told.append(text)
 
     study, now, told = parse_study(SMALL), 0.0, list[str]()
+    killed, failed = list[object](), list[str]()
     monkeypatch.setattr(hung_workers.time, "monotonic", lambda: now)
     monkeypatch.setenv(hung_workers.SETTING, "8")
+    monkeypatch.setattr(ray, "kill", killed.append)
     portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
     recorder = Recorder(study, Store(tmp_path), portfolio, Summary(), Told())
     recorder.work["another cell"], recorder.seconds["another cell"] = 1e9, 1e-9
-    searcher = ProbeSearcher(portfolio, asdict, lambda *result: None)
+    searcher = ProbeSearcher(
+        portfolio, asdict, lambda *result: None, on_failed=lambda probe, why: failed.append(why)
+    )
     searcher.suggest("a")
+    probe = searcher.probes["a"] = replace(searcher.probes["a"], seeds=(0, 2))
     limits = TimeLimits(recorder, searcher)
-    trial = SimpleNamespace(trial_id="a", last_result={})
+    trial, ended = (SimpleNamespace(trial_id=name, last_result={}) for name in ("a", "ended"))
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
-        limits.check([trial])
+        limits.check([ended, trial])
         assert len(told) == (now > 8)
-    assert told[0].startswith("overdue: m=16,d_model=")
-    assert told[0].endswith(": no worker has begun for 8 s: there is no room, or it stopped")
+    name = study.name_of(recorder.feed.cells[probe.cell])
+    of_probe = f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds 0, 2: no "
+    no_room = "worker has begun for 8 s: there is no room, or it stopped"
+    assert told.pop() == of_probe + no_room
     trial.last_result = {WORKER: "named"}  # from now on its training counts
-    now += 4
-    limits.check([trial])
-    assert len(told) == 1
+    for passed, count in ((1000, 0), (3, 0), (1, 1), (4, 1), (4, 1)):
+        now += passed
+        limits.check([ended, trial])  # time in which nobody looked counts as 5 s
+        assert (len(told), len(killed)) == (count, count)
+    no_answer = "answer for 8 s; its worker is ended, and another one trains them"
+    assert (told, killed) == ([of_probe + no_answer], ["named"])
+    for trial_id, lost in (("a", 1), ("b", 2), ("c", 3)):
+        searcher.explain(trial_id, "its worker died")
+        assert limits.limit(probe) == 8 * 2**lost
+        searcher.suggest(chr(ord(trial_id) + 1))
+    assert [WHY[why] for why in failed] == [OVERDUE]
+    recorder.work[probe.cell], recorder.seconds[probe.cell] = 1.0, 1.0
+    recorder.seconds["another cell"] = 2e9
+    most = most_work(recorder.feed.cells[probe.cell], probe.arm * probe.value, len(probe.seeds))
+    assert limits.limit(probe) == 2**3 * limit_seconds(most, 1.0)
 
 
 def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:
@@ -112,11 +135,17 @@ def test_a_shortest_time_limit_that_is_no_time_is_refused(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     monkeypatch.setenv("RGR_LEASE_SECONDS", text)
+    said = f"RGR_LEASE_SECONDS: '{text}' is not valid; give seconds, by default 600"
+    with pytest.raises(UserError, match=f"^{said}$"):
+        shortest_limit()
     write_study(tmp_path)
-    said = f"rgr: RGR_LEASE_SECONDS: '{text}' is not valid; give seconds, by default 600\n"
-    refused(said, "run", "small.yaml", "--cpus", "1")
+    refused(f"rgr: {said}\n", "run", "small.yaml", "--cpus", "1")
 
 
-def test_the_shortest_time_limit_is_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortest_time_limit_is_ten_minutes_or_as_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("RGR_LEASE_SECONDS", raising=False)
     assert shortest_limit() == 600
+    monkeypatch.setenv("RGR_LEASE_SECONDS", "0.5")
+    assert shortest_limit() == 0.5

@@ -24,6 +24,11 @@ def test_utilisation_counts_from_when_the_first_worker_is_there(
     assert summary.seconds == 10, "workers that start train nothing"
     assert summary.worker_seconds == 20
     assert summary.utilisation == 0.75
+    summary.resize(5)
+    now = 117.0
+    summary.stop()
+    assert (summary.worker_seconds, summary.workers) == (30, 5)
+    assert Summary(train_seconds=1.0).utilisation == 0
 
 
 def test_the_tail_is_what_follows_the_last_time_that_every_worker_had_a_probe(
@@ -46,7 +51,10 @@ def test_a_long_run_that_goes_on_does_not_make_the_study_look_slower(
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     summary = Summary()
     assert summary.seconds_for(100.0) is None
+    assert Summary(paced_from=10.0, reported=20.0).seconds_for(100.0) is None
+    assert Summary(work=2.0).seconds_for(100.0) is None
     summary = Summary(work=2.0, paced_from=10.0, reported=20.0)
     assert summary.seconds_for(100.0) == 500
     now = 80.0
     assert summary.seconds_for(100.0) == 440
+    assert summary.seconds_for(10.0) == 0

@@ -1,0 +1,207 @@
+"""What is taken in of a trial: stored first, then told to the search, the summary and the view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rgr_dist.engines.api import Engine, Outcome, Weights
+from rgr_dist.planning.budgets import smaller_limits, trained_steps
+from rgr_dist.planning.forecast import work_done
+from rgr_dist.planning.portfolio import open_portfolio, stored_search
+from rgr_dist.planning.tables import decision_rows, threshold_rows
+from rgr_dist.running import recorder as module
+from rgr_dist.running.progress import Summary, View
+from rgr_dist.running.recorder import TABLES_EVERY, Recorder
+from rgr_dist.running.worker import train_rows
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import Probe
+from rgr_dist.store.row import LOST
+from rgr_dist.store.schema import RUNS
+from rgr_dist.store.storage import StoreError
+from rgr_dist.store.store import Store
+from rgr_dist.study.run import Run
+from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import parse_study
+
+
+class MadeUp(Engine):
+    """Trains nothing: wide layers converge at the first check, some others diverge or raise."""
+
+    name = "made up"
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        return [[self._outcome(run, limit) for limit in (*budgets, limit_of(run))] for run in runs]
+
+    def _outcome(self, run: Run, limit: int) -> Outcome:
+        if (run.h, run.seed) == (4, 1):
+            raise MemoryError("of seed 1")
+        seconds = 0.5 + run.seed
+        if run.h * run.d_k >= 9 + run.seed % 2:
+            return Outcome(steps=100, stop_reason="converged", seconds=seconds, score=1.0)
+        if run.d_k == 2:
+            return Outcome(steps=100, stop_reason="diverged", seconds=seconds)
+        return Outcome(steps=limit, stop_reason="max_steps", seconds=seconds, score=0.5)
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+        raise NotImplementedError
+
+
+def limit_of(run: Run) -> int:
+    return run.cell.training.max_steps
+
+
+@dataclass
+class Seen(View):
+    """What was shown."""
+
+    phases: list[str] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
+    last: tuple[object, ...] = ()
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
+
+    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        self.runs.append(summary.runs)
+        self.last = study, portfolio, summary
+
+
+def study_of(max_steps: int | list[int] = 400, **sizes: Any) -> Study:
+    cells = [{"m": 16, "d_model": 8} | sizes]
+    training = {"max_steps": max_steps, "check_every": 100}
+    search = {"heads": [1, 2, 4], "seeds": 3}
+    return parse_study({"name": "x", "cells": cells, "training": training, "search": search})
+
+
+def recorder_of(study: Study, folder: Path) -> Recorder:
+    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    return Recorder(study, Store(folder), portfolio, Summary(), Seen())
+
+
+def tables(study: Study, portfolio: Portfolio) -> list[list[dict[str, Any]]]:
+    return [threshold_rows(study, portfolio), decision_rows(study, portfolio)]
+
+
+def rows_of(recorder: Recorder, probe: Probe) -> list[dict[str, Any]]:
+    """What the worker of a probe reports."""
+    limits = smaller_limits(recorder.study, recorder.feed.cells[probe.cell])
+    return train_rows(MadeUp(), recorder.feed.runs_of(probe), budgets=limits)
+
+
+def record(recorder: Recorder, probe: Probe) -> None:
+    recorder.record("trial", probe, {"rows": rows_of(recorder, probe)})
+
+
+def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
+    study = study_of([200, 400])
+    recorder, seen = recorder_of(study, tmp_path), Seen()
+    recorder.view, summary = seen, recorder.summary
+    while isinstance(probe := recorder.portfolio.ask(), Probe):
+        before = len(seen.runs)
+        record(recorder, probe)
+        recorder.portfolio.release(probe)
+        assert len(seen.runs) == before + 1 < 200
+    assert seen.phases == ["training 2 cells"]
+    assert seen.last == (study, recorder.portfolio, summary)
+    runs, again = recorder.store.runs(), stored_search(study, recorder.store)
+    assert tables(study, recorder.portfolio) == tables(study, again.portfolio)
+    assert again.implied == []
+    assert set(runs["stop_reason"]) == {"converged", "max_steps", "diverged", "failed"}
+    own, has_failed = runs["trained_to"] == runs["max_steps"], runs["stop_reason"] == "failed"
+    assert seen.runs[-1] == summary.runs == own.sum() < len(runs)
+    assert summary.failed == (own & has_failed).sum()
+    assert summary.steps == trained_steps(runs).sum()
+    assert summary.work == sum(recorder.work.values()) == work_done(runs, study)
+    assert summary.train_seconds == runs["seconds"].sum()
+    for cell, its in runs.groupby("cell_id"):
+        assert recorder.seconds[str(cell)] == its["seconds"].sum()
+        assert recorder.work[str(cell)] == work_done(its, study)
+    names = (f"m=16,d_model={row.d_model}" for row in runs[own & has_failed].itertuples())
+    assert sorted(line.partition(",max_steps")[0] for line in summary.failures) == sorted(names)
+
+
+def test_a_score_that_cannot_be_stored_is_not_told(tmp_path: Path) -> None:
+    study = study_of()
+    recorder = recorder_of(study, tmp_path)
+    probe = Probe(study.cells[0].cell_id, 1, 9, (0,))
+    (row,) = rows_of(recorder, probe)
+    with pytest.raises(StoreError, match="score is outside its bounds"):
+        recorder.record("trial", probe, {"rows": [row | {"score": 2.0}]})
+    assert recorder.portfolio.scores(probe.cell, probe.key) == {}
+    assert recorder.summary == Summary()
+    record(recorder, probe)
+    assert recorder.portfolio.scores(probe.cell, probe.key) == {0: 1.0}
+    recorder.record("again", probe, {"rows": [row | {"score": 0.25}]})
+    assert recorder.portfolio.scores(probe.cell, probe.key) == {0: 1.0}, "the first one counts"
+
+
+def test_the_study_is_paced_from_the_first_report_and_its_tables_written_every_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    study = study_of()
+    recorder, seen = recorder_of(study, tmp_path), Seen()
+    recorder.view, cell = seen, study.cells[0].cell_id
+    summary = recorder.summary
+
+    def is_written() -> bool:
+        stored = recorder.store.read_study_table("x", "decisions")
+        return stored is not None and len(stored) == len(tables(study, recorder.portfolio)[1])
+
+    for passed, seeds, writes in (
+        (TABLES_EVERY, (0,), False),
+        (0.5, (1,), True),
+        (TABLES_EVERY, (2,), False),
+        (0.5, (3, 4), True),
+    ):
+        now += passed
+        (tmp_path / "studies/x/decisions.parquet").unlink(missing_ok=True)
+        record(recorder, Probe(cell, 1, 16, seeds))
+        assert is_written() == writes
+        assert (summary.reported, summary.paced_from) == (now, 1009.5)
+    assert seen.phases == ["training 1 cell"]
+
+
+def test_the_pace_of_a_cell_is_its_own_or_the_slowest_ones(tmp_path: Path) -> None:
+    study = study_of(d_model=[8, 16, 32])
+    recorder = recorder_of(study, tmp_path)
+    first, second, third = (cell.cell_id for cell in study.cells)
+    assert recorder.pace(first) is None
+    record(recorder, Probe(first, 4, 1, (1,)))  # which fails
+    assert recorder.pace(first) is None
+    record(recorder, Probe(first, 1, 16, (0,)))
+    record(recorder, Probe(second, 1, 1, (0, 2)))
+    for cell, seconds in ((first, 0.5), (second, 3.0)):
+        work = work_done(recorder.store.runs([cell]), study)
+        assert recorder.pace(cell) == pytest.approx(seconds / work)
+    paces = [recorder.pace(cell) for cell in (first, second)]
+    assert recorder.pace(third) == max(pace for pace in paces if pace)
+
+
+def test_runs_that_no_worker_could_train_are_stored_with_the_reason(tmp_path: Path) -> None:
+    study = study_of(d_model=[8, 16])
+    recorder = recorder_of(study, tmp_path)
+    probe = Probe(study.cells[1].cell_id, 2, 3, (5, 7))
+    for count, (engine, device) in enumerate((("auto", "cpu"), ("lanes", "cuda")), 1):
+        recorder.record_lost(probe, engine, device, f"{engine}\n{LOST}\n")
+        assert (recorder.summary.runs, recorder.summary.failed) == (2 * count, 2 * count)
+    (first, second) = (f"m=16,d_model=16, h=2, d_k=3, seed {seed}: {LOST}" for seed in (5, 7))
+    assert recorder.summary.failures == 2 * [first, second]
+    tables = recorder.store.parts().values()
+    stored = {(row["engine"], row["seed"], row["error"]) for t in tables for row in t.to_pylist()}
+    assert stored == {
+        (name, seed, f"{asked}\n{LOST}\n")
+        for name, asked in (("fused", "auto"), ("lanes", "lanes"))
+        for seed in (5, 7)
+    }
+    runs = recorder.store.runs()
+    assert set(runs["run_id"]) == {run.run_id for run in recorder.feed.runs_of(probe)}
+    assert set(runs["stop_reason"]) == {"failed"}
