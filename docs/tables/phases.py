@@ -60,8 +60,9 @@ def one_head() -> str:
     proved = min(row["load"] for row in found["impossible"])
     first, last = (_kept()["limits"][at] for at in (0, -1))
     return (
-        f"Of {sum(count.values())} sizes, one trained head passes at {count['easy']} within "
-        f"{first:,} steps and at {count['slow']} more within {last:,}; all of them "
+        f"Of {sum(count.values())} sizes, one trained head passes at "
+        f"{count['easy'] + count['slow']}: at {count['easy']} within {first:,} steps, at "
+        f"{count['slow']} more within {last:,}. Those {count['easy'] + count['slow']} "
         f"have $m \\ln m / d_\\text{{model}}^2 \\le {trained:.2f}$. At the {count['impossible']} "
         f"sizes where this ratio is at least {proved:.2f}, no weights of one head are right on "
         f"all pairs; this is proved for each of {found['impossible'][0]['draws']} draws"

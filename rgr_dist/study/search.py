@@ -71,7 +71,7 @@ class Search(Spec):
             passes at all.
         heads: the head counts to search. ``all`` searches every integer and confirms the winners.
             Among head counts that could have the same d_k, the largest is tried: if it fails, so
-            would fewer heads of that width, since it contains them.
+            would fewer heads of that width, which more heads contain.
         target: the mean score over the seeds that counts as a pass; by default the paper's, or the
             model's own.
         seeds: number of seeds per probe; they are numbered from 0.

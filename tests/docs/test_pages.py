@@ -147,8 +147,8 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     hard = [row for row in one if row not in passes and row["exact"] == row["draws"]]
     within = [sum(row["passes_within"] == limit for row in passes) for limit in (short, long)]
     text = README.read_text("utf-8")
-    assert f"Of {len(one)} sizes, one trained head passes at {within[0]} within 20,000" in text
-    assert f"and at {within[1]} more within 640,000; all of them have" in text
+    assert f"Of {len(one)} sizes, one trained head passes at {sum(within)}: at {within[0]}" in text
+    assert f"within 20,000 steps, at {within[1]} more within 640,000. Those {sum(within)}" in text
     load = max(row["load"] for row in passes)
     assert f"\\le {load:.2f}$. At the {len(proved)} sizes where this ratio is" in text
     assert f"at least {min(row['load'] for row in proved):.2f}, no weights of one head" in text
