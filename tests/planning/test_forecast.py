@@ -166,6 +166,7 @@ def test_a_steps_cost_grows_with_what_it_computes() -> None:
     )
     assert wide - one == 6 * 16 * (24 - 8)
     assert both == 2 * wide
+    assert cost("transformer", 96, 16, 8, 1) - one == 2 * 16 * (96 - 64)
 
 
 def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:

@@ -17,6 +17,7 @@ from rgr_dist.planning.memory import check_memory, run_memory
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.run import Run
+from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.small_study import write_study
 
@@ -155,10 +156,21 @@ def test_a_grid_of_facts_needs_the_memory_of_all_its_heads(search: dict, D_V: in
         "name": "facts", "model": "facts", "cells": [{"database": database, "d_model": 8192}],
         "search": {"axis": "d_vo", "mode": "grid"} | search,
     })  # fmt: skip
-    needed = run_memory(study.cells[0], D_V)
+    assert_needed(study, D_V)
+
+
+def assert_needed(study: Study, width: float) -> None:
+    """Check that a study's cell needs the memory of a run of this total width, and no more."""
+    needed = run_memory(study.cells[0], width)
     check_memory(study, study.cells, needed, "this machine")
     with pytest.raises(UserError, match="a run needs about"):
         check_memory(study, study.cells, 0.99 * needed, "this machine")
+
+
+def test_the_widest_heads_need_the_memory_of_the_most_of_them() -> None:
+    search = {"mode": "widest", "heads": [2, 64, 1]}
+    cells = [{"m": 16, "d_model": 512}]
+    assert_needed(parse_study({"name": "x", "cells": cells, "search": search}), 64 * 512)
 
 
 def test_the_memory_of_a_machine_is_no_more_than_its_container_may_have(

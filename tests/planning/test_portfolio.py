@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
-from rgr_dist.planning.first_guesses import papers_expectation
+from rgr_dist.planning.first_guesses import Expectation, papers_expectation, record
 from rgr_dist.planning.portfolio import (
     Feed,
     StoredSearch,
@@ -18,16 +19,19 @@ from rgr_dist.planning.portfolio import (
     open_portfolio,
     plan_cell,
     seed_test,
+    stored_search,
 )
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Budget, Probe, ProbeKey, Transition
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
+from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
+from tests.store.made_up_runs import failed_row
 
 
 def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -68,7 +72,8 @@ def test_the_thresholds_table_has_a_row_per_cell_and_head_in_the_studys_order() 
         assert row["D_K_first"] == row["D_K"]
         assert row["D_K"] == row["h"] * row["d_k"] == row["D_K_low"] == row["D_K_high"]
         certificate = json.loads(row["certificate"])
-        assert certificate["pass"]["d_k"] == row["d_k"]
+        sides = {"d_k": row["d_k"], "D_K": row["D_K"], "mean_score": 1.0, "n_seeds": 2}
+        assert certificate["pass"] == sides
         assert certificate["fail"] == {
             "d_k": row["d_k"] - 1,
             "D_K": row["h"] * (row["d_k"] - 1),
@@ -116,6 +121,25 @@ def test_a_plan_has_what_the_study_says_of_its_search() -> None:
     assert (plan.words.value, plan.words.cost, plan.words.arms) == ("d_k", "D_K", "heads")
     assert plan_cell(cell, Search(heads=(1,), mode="widest")).keep_within is None
     assert plan_cell(cell, study_of(heads="all").search).every_arm
+    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
+
+
+def test_a_stored_search_starts_as_expected_and_retries_what_failed_if_asked(
+    tmp_path: Path,
+) -> None:
+    study, store = study_of([{"m": [16, 32], "d_model": 8}], heads=[1]), Store(tmp_path)
+    small, large = (cell.cell_id for cell in study.cells)
+    own = {cell: Expectation(20.0, 1.0, 1.5, "made up") for cell in (small, large)}
+    record(study, store, own)
+    portfolio = stored_search(study, store).portfolio
+    assert list(portfolio.plans) == [large, small], "what costs most comes first"
+    assert {plan.guess_cost for plan in portfolio.plans.values()} == {20.0}
+    first = portfolio.ask()
+    assert isinstance(first, Probe)
+    cell = Feed(study, portfolio).cells[first.cell]
+    store.append([failed_row(h=1, d_k=first.value, seed=seed, cell=cell) for seed in (0, 1)])
+    assert stored_search(study, store, retry_failed=True).portfolio.ask() == first
+    assert stored_search(study, store).portfolio.ask() != first
 
 
 @pytest.mark.parametrize("is_grid", [False, True])
