@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.paper import LAWS, capacity_scale
-from rgr_dist.planning.first_guesses import expectations, record
+from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
+from rgr_dist.planning.budgets import records
+from rgr_dist.planning.first_guesses import (
+    expectations,
+    papers_expectation,
+    record,
+    width_scale,
+)
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
@@ -96,6 +102,7 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     store, study = Store(tmp_path), study_of((512, 32))
     first = expectations(study, store)
     record(study, store, first)
+    assert store.read_text("studies/prior/study.yaml") == study.to_yaml()
     solve(store, study_of((64, 16), (128, 16), (128, 32), name="solved"), ratio=3.0)
     assert expectations(study, store) == first
     wider = study_of((512, 32), (1024, 64))
@@ -155,3 +162,64 @@ def test_a_damaged_table_of_another_study_teaches_nothing(tmp_path: Path) -> Non
     (tmp_path / "studies/solved/thresholds.parquet").write_bytes(b"PAR1 and no more")
     (expected,) = expectations(study, store).values()
     assert expected.source == "the paper's constants"
+
+
+def test_heads_follow_the_power_law_of_solved_cells(tmp_path: Path) -> None:
+    """√x heads at a compression of x, whatever the paper says of them."""
+    store, study = Store(tmp_path), study_of((576, 16))
+    for size, h in (((64, 16), 2), ((512, 32), 4), ((1024, 16), 8)):
+        solve(store, study_of(size, name=f"of-{h}"), ratio=3.0, h=h)
+    (expected,) = expectations(study, store).values()
+    assert expected.h == pytest.approx(math.sqrt(576 / 16))
+
+
+@pytest.mark.parametrize("name", ["model", "graph", "cell_id"])
+def test_cells_of_another_kind_and_a_cell_itself_teach_nothing(name: str, tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of((512, 32))
+    (cell,) = study.cells
+    solved = study_of((64, 16), (128, 16), (128, 32), name="solved")
+    solve(store, solved, ratio=3.0)
+    table = store.read_study_table("solved", "thresholds")
+    assert table is not None
+    table.loc[0, name] = {"model": "softmax", "graph": "regular", "cell_id": cell.cell_id}[name]
+    store.write_study_table("solved", "thresholds", records(table))
+    (expected,) = expectations(study, store).values()
+    assert expected.source == "the paper's constants"
+
+
+def test_the_papers_expectation_is_its_law_for_the_graph() -> None:
+    for degree, law in ((1, LAWS["D_K"]), (4, DENSE_LAW)):
+        graph = {"graph": {"family": "regular", "degree": degree}} if degree > 1 else {}
+        for m, d_model in ((64, 16), (1024, 16)):
+            cell = Cell.model_validate({"m": m, "d_model": d_model} | graph)
+            expected = papers_expectation(cell)
+            assert pytest.approx(law.slope * degree * m * math.log2(m) / d_model) == expected.D_K
+            heads = LAWS["h"].slope * compression(m, d_model, degree * m) + LAWS["h"].intercept
+            assert expected.h == pytest.approx(max(1.0, heads))
+            assert expected.spread == 1.5
+
+
+@pytest.mark.parametrize(("d_model", "D_V"), [(2, 1), (16, 4)])
+def test_facts_begin_at_a_share_of_d_model_whatever_is_solved(d_model: int, D_V: float) -> None:
+    database = {"family": "function", "keys": 8, "queries": 4, "values": 8}
+    own = {"model": "facts", "database": database, "m": 32, "d_model": d_model}
+    cell = Cell.model_validate(own)
+    expected = papers_expectation(cell)
+    assert width_scale(cell) == expected.D_K == D_V
+    assert (expected.h, expected.spread, expected.source) == (8, 2, "a share of d_model")
+
+
+def test_a_law_is_fitted_to_the_best_head_of_each_cell_and_to_its_edges(tmp_path: Path) -> None:
+    """Of heads with the same D_K, fewer are better."""
+    store, study = Store(tmp_path), study_of((512, 32))
+    for ratio, h in ((6.0, 1), (3.0, 8), (3.0, 2)):
+        solve(store, study_of((64, 16), (128, 16), (128, 32), name=f"{ratio}-{h}"), ratio, h)
+        table = store.read_study_table(f"{ratio}-{h}", "thresholds")
+        assert table is not None
+        table["n_edges"] = [*(2 * table["m"])[:2], None]  # as an earlier version left it
+        table.loc[2, "D_K"] /= 2
+        store.write_study_table(f"{ratio}-{h}", "thresholds", records(table))
+    (expected,) = expectations(study, store).values()
+    assert expected.source == "3 solved cells"
+    assert pytest.approx(1.5 * scale(study.cells[0]), rel=0.02) == expected.D_K
+    assert expected.h == pytest.approx(2)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, forecast, step_cost
 from rgr_dist.planning.listing import plan_study, study_status
+from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
 from tests.planning.made_up_runs import study_of
 from tests.store.made_up_runs import run_row
@@ -35,3 +41,59 @@ def test_plan_and_status_count_stored_and_failed_runs_under_their_keys(tmp_path:
     assert counts == [(1, "open", 1, 0), (2, "open", 0, 1), (8, "open", 0, 0)]
     assert (facts["finished"], facts["runs_done"], facts["runs_failed"]) == (False, 1, 1)
     assert {"runs_left", "runs_to_retry", "failures"} < {*facts}
+
+
+@pytest.mark.parametrize("mode", [{}, {"mode": "grid", "D_K": [8, 16], "max_D_K": None}])
+@pytest.mark.parametrize("stored", [0, 2])
+def test_a_plan_is_the_forecast_at_the_pace_of_stored_runs(
+    stored: int, mode: dict[str, Any], tmp_path: Path
+) -> None:
+    study, store = study_of([{"m": [16, 32], "d_model": 8}], **mode), Store(tmp_path)
+    (cell, _), pace = study.cells, 1 / MULTIPLY_ADDS_PER_SECOND
+    if stored:
+        runs = [run_row(1, 8, seed, cell, steps=300, seconds=1e6) for seed in range(stored)]
+        store.append(runs)
+        pace = 1e6 / (300 * step_cost(cell, 8))
+    rows, facts = plan_study(study, store)
+    portfolio = stored_search(study, store).portfolio
+    left = forecast(study, portfolio)
+    for key, name in (("probes", "probes_left"), ("runs", "runs_left"), ("steps", "steps_left")):
+        assert [row[name] for row in rows] == [getattr(one, key) for one in left]
+    seconds = [one.work * pace for one in left]
+    assert [row["core_seconds_left"] for row in rows] == pytest.approx(seconds, abs=0.5)
+    assert facts["core_seconds_left"] == pytest.approx(sum(seconds), abs=0.5)
+    for name in ("runs_left", "steps_left", "stored_runs"):
+        assert facts[name] == sum(row[name] for row in rows)
+    assert [row["stored_runs"] for row in rows] == [stored, 0]
+    first = portfolio.ask()
+    assert isinstance(first, Probe)
+    row = rows[[one.cell_id for one in study.cells].index(first.cell)]
+    assert (row["next_h"], row["next_d_k"]) == first.key
+    assert [row["max_D_K"] for row in rows] == [16 if mode else 24] * 2
+    assert ("; several times as much may be left" in facts["supposing"]) == (not mode)
+    assert facts["at_least"] == (not mode)
+    assert facts["pace_from"] == (
+        "stored runs" if stored else "a guess; no run of it is stored yet"
+    )
+
+
+def test_status_has_both_ends_of_each_bracket_and_the_steps_that_were_trained(
+    tmp_path: Path,
+) -> None:
+    study, store = study_of(heads=[1, 2], seeds=1), Store(tmp_path)
+    (cell,) = study.cells
+    diverged = {"score": None, "val_score": None, "stop_reason": "diverged"}
+    limit = cell.training.max_steps
+    store.append([
+        run_row(1, 5, 0, cell, score=0.5, steps=700),
+        run_row(1, 9, 0, cell, steps=300),
+        run_row(2, 3, 0, cell, steps=100, **diverged),
+        run_row(2, 4, 0, cell, steps=100, trained_to=2 * limit),
+    ])  # fmt: skip
+    rows, facts = study_status(study, store)
+    ends = {row["h"]: (row["fails_at"], row["passes_at"]) for row in rows}
+    state = stored_search(study, store).portfolio.state(cell.cell_id)
+    assert ends == {h: (state.brackets[h].low or None, state.brackets[h].high) for h in (1, 2)}
+    assert facts["steps_done"] == 1100, "one was read off a longer run"
+    assert facts["diverged"].startswith("1 of 4 runs diverged")
+    assert (facts["runs_done"], facts["runs_failed"]) == (4, 0)

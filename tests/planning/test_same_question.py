@@ -43,6 +43,7 @@ def test_another_files_question_is_refused_with_both_paths(tmp_path: Path, store
         with pytest.raises(StudyError) as caught:
             asked(text, store)
         assert str(caught.value).startswith(f"{other}: {store.root} has another study")
+        assert str(caught.value).endswith("another name, such as --set name=mine-2")
         assert f"from {first}, whose report would be overwritten" in str(caught.value)
     first.unlink()
     asked(str(other), store)
@@ -66,10 +67,11 @@ def test_a_study_in_python_goes_on_only_with_what_it_asked(tmp_path: Path) -> No
     keep_source(study, store, "")
     for same in (study, more):
         check_same_question(same, store, "", False)
-    with pytest.raises(StudyError, match="has another study named mine, from Python, whose report"):
+    said = rf"^this study: {store.root} has another study .* from Python, .* as name=mine-2$"
+    with pytest.raises(StudyError, match=said):
         check_same_question(other, store, "", False)
     source = written(tmp_path / "a/mine.yaml", {"m": 128, "d_model": 16})
-    with pytest.raises(StudyError, match="from Python"):
+    with pytest.raises(StudyError, match=r"from Python.* such as --set name=mine-2$"):
         asked(source, store)
     source = written(tmp_path / "a/mine.yaml", CELL, seeds=3)
     asked(source, store)
