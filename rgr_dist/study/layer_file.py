@@ -204,9 +204,10 @@ def _default(name: str, kind: str, node: ast.expr) -> Key:
 
 def _text(node: ast.expr) -> str:
     try:
-        return ast.unparse(node)
+        text = ast.unparse(node)
     except RecursionError:
-        return "an expression that is nested too deeply"
+        text = ""
+    return text if 0 < len(text) <= 80 else "a long expression"
 
 
 def _as(name: str, kind: str, value: Any) -> Key:

@@ -137,11 +137,11 @@ BAD_FILES = {
     "a default": (without(TEXT, '"plain"', "str(3)"), "the default of kind is str(3)"),
     "a long default": (
         without(TEXT, '"plain"', " + ".join(['"a"'] * 500)),
-        "the default of kind is an expression that is nested too deeply; give a number",
+        "the default of kind is a long expression; give a number",
     ),
     "a long type": (
         without(TEXT, "kind: str", f"kind: {' | '.join(['str'] * 500)}"),
-        "the key kind is of type an expression that is nested too deeply; give int",
+        "the key kind is of type a long expression; give int",
     ),
     "a wrong default": (without(TEXT, "int = 2", "int = 2.5"), "groups: 2.5 is not valid"),
     "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
