@@ -22,6 +22,7 @@ from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.theory import section as theory
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
+from rgr_dist.analysis.transitions.width_scaling import asks_for_sharpness
 from rgr_dist.study.errors import StudyError
 
 Make = Callable[[StudyResults], Section | None]
@@ -72,7 +73,7 @@ def sections(results: StudyResults) -> list[Section]:
 
 def _lead(results: StudyResults) -> Make:
     """The section that shows what the study was run for."""
-    if results.study.search.mode == "grid":
+    if results.study.search.mode == "grid" or asks_for_sharpness(results):
         return transitions.section
     if results.study.has_budgets:
         return training_time.section

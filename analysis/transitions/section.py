@@ -14,7 +14,7 @@ from rgr_dist.analysis.transitions.curves_figure import draw_curves
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
-from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
+from rgr_dist.analysis.transitions.width_scaling import asks_for_sharpness, width_scaling_of
 from rgr_dist.analysis.wording import passing_seeds
 
 
@@ -26,7 +26,7 @@ def section(results: StudyResults) -> Section:
     figures = list(curves(results).figures)
     shares = draw_shares(drawn_cells_of(results), probe_rows_of(results), fits)
     if shares is not None:
-        figures.append(shares)
+        figures.insert(0 if asks_for_sharpness(results) else 1, shares)
     shown = [_table(fitted)] if fitted else []
     files = {"probes": probes, "transitions": transitions_of(results)}
     study = results.study
@@ -43,9 +43,10 @@ def section(results: StudyResults) -> Section:
         columns = {f"D_K over {one.law}": one.points["scaled"] for one in collapses}
         files["collapse"] = collapses[0].points.drop(columns="scaled").assign(**columns)
         values["collapses"] = [one for one in drawn if one.reduced_chi2 is not None]
-    values["widths"] = widths = width_scaling_of(results)
-    if widths is not None:
-        files["widths"] = widths.cells
+    scaling, is_lead = width_scaling_of(results), asks_for_sharpness(results)
+    values["scaling"] = [] if scaling is None or is_lead else scaling.words  # or in the page's head
+    if scaling is not None:
+        files["widths"] = scaling.cells
     return Section(
         name="transitions",
         title="Transitions",

@@ -13,6 +13,7 @@ from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.wording import fixed, span
 from rgr_dist.search.confidence_interval import t_quantile
 
 
@@ -39,6 +40,19 @@ class WidthScaling:
     def heads(self) -> list[int]:
         """The cells' head counts; if several, size and head count cannot be told apart."""
         return sorted(set(self.cells["h"]))
+
+    @property
+    def words(self) -> list[str]:
+        """The power in a sentence, and a caveat where the cells differ in their head counts."""
+        power, *ends = (fixed(x, 2) for x in (self.exponent, self.exponent_low, self.exponent_high))
+        over = f"{len(self.cells)} cells of m = {span([*self.cells['m']])}"
+        is_sharper = self.exponent_high < 0
+        of = "Transitions sharpen with m: their width" if is_sharper else "The width of transitions"
+        limits = f"95 % interval {' to '.join(ends)} over {over}"
+        said = f"{of} at h*, in doublings of D_K, scales as m^{power} ({limits})."
+        apart = "heads, so size and head count cannot be told apart."
+        listed = ", ".join(map(str, self.heads))
+        return [said, f"They have {listed} {apart}"] if len(self.heads) > 1 else [said]
 
 
 CELLS_OF_A_POWER = 3
@@ -77,3 +91,10 @@ def width_scaling_of(results: StudyResults) -> WidthScaling | None:
         exponent_high=float(exponent + off),
         scatter=scatter,
     )
+
+
+def asks_for_sharpness(results: StudyResults) -> bool:
+    """Whether the study's finding is how sharp transitions are: its sizes share one m′/d_model."""
+    loads = {cell.n_edges / cell.d_model for cell in results.study.cells}
+    is_asked = results.study.search.transition_seeds > 0 and len(loads) == 1
+    return is_asked and width_scaling_of(results) is not None

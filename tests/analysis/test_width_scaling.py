@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import expit
 
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
@@ -43,7 +44,9 @@ def searched(sizes: Sizes, **training: tuple) -> StudyResults:
     return made_up.results_of(study, runs, thresholds)
 
 
-def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 0.0) -> tuple:
+def scored_by(
+    results: StudyResults, exponent: float, chance: int, scatter: float = 0.0
+) -> StudyResults:
     """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*.
 
     Each cell's width is off that line by a normal deviate, ``scatter`` in its logarithm.
@@ -57,7 +60,11 @@ def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 
     width = 0.1 * shift * (runs["m"].to_numpy() / 128) ** exponent
     share = expit((np.log2(runs["d_k"].to_numpy() / D_K) + 2 * width) / width)
     runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
-    results = replace(results, runs=runs)
+    return replace(results, runs=runs)
+
+
+def drawn(results: StudyResults, exponent: float, chance: int, scatter: float = 0.0) -> tuple:
+    results = scored_by(results, exponent, chance, scatter)
     return transitions_of(results), width_scaling_of(results)
 
 
@@ -125,6 +132,23 @@ def test_equal_widths_need_no_power_and_two_sizes_give_none() -> None:
     _, equal = made(0.0, 1, FOUR[1:])
     assert equal.exponent_low < 0 < equal.exponent_high
     assert made(0.0, 1, FOUR[1:3])[1] is None
+
+
+def test_a_study_of_one_compression_with_seeds_for_its_transitions_opens_with_them() -> None:
+    _, found = made(-1.0, 0, FOUR)
+    said = found.words[0]
+    ends = f"{found.exponent_low:.2f} to {found.exponent_high:.2f}".replace("-", "−")
+    assert said.startswith("Transitions sharpen with m: their width at h*")
+    assert said.endswith(f"(95 % interval {ends} over 4 cells of m = 32 to 256).")
+    results = scored_by(searched(FOUR), -1.0, 0)
+    for seeds, opens_with in ((0, "law"), (SEEDS, "transitions")):
+        search = results.study.search.model_copy(update={"transition_seeds": seeds})
+        study = results.study.model_copy(update={"search": search})
+        head, first, *_ = sections(replace(results, study=study))
+        assert first.name == opens_with
+        assert (head.words[0] == said) == (seeds > 0)
+    assert first.figures[0].name == "shares"
+    assert first.values["scaling"] == []
 
 
 def test_scatter_about_the_line_widens_the_interval() -> None:

@@ -18,6 +18,7 @@ from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.theory.phases import headline as phases_headline
 from rgr_dist.analysis.theory.phases import is_of_phases, one_head_headline
 from rgr_dist.analysis.thresholds.rows import cells_of
+from rgr_dist.analysis.transitions.width_scaling import asks_for_sharpness, width_scaling_of
 from rgr_dist.analysis.wording import clock, plural, span
 
 
@@ -35,8 +36,9 @@ def findings(results: StudyResults) -> list[str]:
         return [found, *conclusions.growths(pooled_laws(results))]
     if study.record.algorithm == "one-head":
         return [one_head_headline(results)]
-    longer = step_limits.headline(results)
-    return [*longer, *conclusions.headline(results)]
+    scaling = width_scaling_of(results) if asks_for_sharpness(results) else None
+    first = scaling.words if scaling is not None else step_limits.headline(results)
+    return [*first, *conclusions.headline(results)]
 
 
 def section(results: StudyResults) -> Section:
