@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys, interval_point
+from rgr_dist.analysis.drawing.points import interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
@@ -34,22 +34,21 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     x = log2_axis("bound on the rank of the database", values or [1, 1024], pad=1.3)
     y = log2_axis("bound on the rank of the logits", values or [1, 1024], pad=1.3)
     ends = (max(x.low, y.low), min(x.high, y.high))
-    points = tuple(
-        Point(
-            x=row["rank_high"],
-            y=row["layer_rank_bound"],
-            text=row["text"],
-            cell=row["anchor"],
-            h=row[arm],
-        )
-        for row in found
-    )
+    alike: dict[tuple[str, int], list[Row]] = {}  # settings of one D_V have one mark
+    for row in found:
+        alike.setdefault((row["anchor"], row["D_V"]), []).append(row)
+    points = []
+    for rows_of_mark in alike.values():
+        row, settings = rows_of_mark[0], ", ".join(str(one[arm]) for one in rows_of_mark)
+        told = f"{row['full']}, h = {row['h']}, {arm} = {settings}\nD_V {row['D_V']}"
+        place = {"x": row["rank_high"], "y": row["layer_rank_bound"]}
+        points.append(Point(**place, text=told, cell=row["anchor"]))
     panel = Panel(
         x=x,
         y=y,
         height=320,
         lines=(Line(points=((ends[0], ends[0]), (ends[1], ends[1])), look="guide"),),
-        points=points,
+        points=tuple(points),
     )
     equality = Key(text="equality", line="guide")
     return Figure(
@@ -57,7 +56,7 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         title="Rank at the threshold against the rank of the database",
         caption=RANKS,
         panels=(panel,),
-        legend=(*head_keys((row[arm] for row in found), arm), equality),
+        legend=(equality,),
     )
 
 
@@ -95,11 +94,12 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
         rows: of ``rgr_dist.analysis.facts.tables.by_tau``.
         rank_of_logits: the mean largest rank of an unfolding of L.
     """
-    ticks = tuple(Tick(row["tau"], f"{row['tau']:g}") for row in rows if row["tau"] != 0.99)
-    x = Axis("τ", 0.48, 1.0, ticks, "linear")
+    ticks = tuple(Tick(row["tau"], f"{row['tau']:g}") for row in rows)
+    x = Axis("τ", 0.48, 1.02, ticks, "linear")
     ranks = [row["rank"] for row in rows] + [rank_of_logits]
     y = ratio_axis("rank of softmax≥τ(L), from below", ranks, pad=1.2)
-    level = Line(points=((x.low, rank_of_logits), (x.high, rank_of_logits)), look="target")
+    level = Line(points=((x.low, rank_of_logits), (x.high, rank_of_logits)), look="target",
+                 label="of the logits", before=True)  # fmt: skip
     panels = []
     for key, axis, column, more in (
         ("accuracy", share_axis("accuracy at τ"), "accuracy", ()),

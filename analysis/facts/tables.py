@@ -48,16 +48,17 @@ def headline(rows: Rows, study: Study) -> str:
     found = [row for row in rows if row["d_vo"] is not None]
     if not found:
         return "No threshold was found."
-    arm, ends = study.search.sizes.shown_arm, []
-    for n in sorted({min(row["facts"] for row in found), max(row["facts"] for row in found)}):
-        alike = [row for row in found if row["facts"] == n]
-        best = min(alike, key=lambda row: row["D_V"])
-        at = f" at {arm} = {best[arm]}" if len(study.search.arms) > 1 else ""
-        if (cells := len({row["cell_id"] for row in alike})) > 1:
-            at += f", the least of {cells} cells with a threshold"
-        ends.append(f"{n:,} facts take D_V* = {best['D_V']}{at}")
-    counted = f"{len(found)} of {plural(len(rows), 'threshold')} found"
-    return f"{', and '.join(ends)} ({counted})."
+    arm, best = study.search.sizes.shown_arm, dict[str, int]()
+    for row in found:
+        best[row["cell_id"]] = min(row["D_V"], best.get(row["cell_id"], row["D_V"]))
+    of = f"{len(best)} of {plural(len({row['cell_id'] for row in rows}), 'cell')}"
+    facts = wording.span([row["facts"] for row in found])
+    said = f"D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
+    if len(study.search.arms) > 1 and not study.search.total:
+        least = min(row[arm] for row in rows)
+        narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]
+        said += f"; {arm} = {least} is enough for it in {sum(narrow)} of them"
+    return f"{said}."
 
 
 @per_study

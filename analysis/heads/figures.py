@@ -107,7 +107,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
                 total,
                 "at_least" if row[total] is None else axis.low,
                 axis.high,
-                h=row[axis.arm],
+                h=row[axis.arm] if arm == "h" else None,
             )
             for row in seen
         ]
@@ -136,7 +136,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
         caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
-        legend=head_keys(listed, arm),
+        legend=head_keys(listed) if arm == "h" else (),
         columns=columns_of(cells),
     )
 

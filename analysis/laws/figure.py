@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
 from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
@@ -21,8 +22,8 @@ CAPTION = (
 FAMILIES = (
     "The smallest total value width D_V* = h d_vo of each cell and setting. A line is the power "
     "law of a family of databases at one setting, fitted to the intervals from the failing to the "
-    "passing width. Bars run from the optimistic to the conservative D_V; an arrow starts at the "
-    "smallest width not excluded."
+    "passing width; it is left out if the interval of its power holds 0. Bars run from the "
+    "optimistic to the conservative D_V; an arrow starts at the smallest width not excluded."
 )
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
 
@@ -178,11 +179,12 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
     ):
         x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
         points = [_point(row, "D_V", float(row[column]), colours[row["database"]]) for row in known]
-        lines = []
+        lines: list[Line] = []
         for law in laws:
             family = law.name.rpartition("_")[2]
             drawn = f"D_V_{key}_" in law.name and (len(families) < 2 or family in colours)
-            if drawn and law.factor is not None and law.exponent is not None:
+            is_trend = (law.exponent_low or -1) > 0 or (law.exponent_high or 1) < 0
+            if drawn and is_trend and law.factor is not None and law.exponent is not None:
                 curve = along(power_curve(law.factor, law.exponent), x, 30)
                 shown = tuple(place for place in curve if place[1] <= y.high)
                 setting = law.cells.partition(", ")[0] if "=" in law.cells else None
@@ -195,6 +197,7 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
                         before=True,
                     )
                 )
+        lines = _labelled_apart(lines, x, y)
         panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
     return Figure(
         name="facts-law",
@@ -204,6 +207,23 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
         legend=tuple(Key(text=family, h=colours[family]) for family in families),
         columns=2,
     )
+
+
+def _labelled_apart(lines: Sequence[Line], across: Axis, up: Axis) -> list[Line]:
+    """The lines; of labels that would lie upon each other, the first names the settings of all."""
+    shown: list[Line] = []
+    for line in lines:
+        x, y = line.points[-1]
+        for i, other in enumerate(shown):
+            by = (
+                across.at(x) - across.at(other.points[-1][0]),
+                up.at(y) - up.at(other.points[-1][1]),
+            )
+            if line.label and other.label and abs(by[0]) < 2 * LABEL[0] and abs(by[1]) < LABEL[1]:
+                label = f"{other.label}, {line.label.rpartition(' ')[2]}"
+                shown[i], line = replace(other, label=label), replace(line, label=None)
+        shown.append(line)
+    return shown
 
 
 def power_curve(factor: float, exponent: float) -> Curve:

@@ -51,7 +51,7 @@ def law(results: StudyResults) -> Section | None:
             drawn_cells_of(results),
             curves(results, law),
             published(results),
-            by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
+            by_size(law, fits.cells) if law and by_scale(law, fits.cells) is None else None,
         )
         words = [_beside(fits, law) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
@@ -61,7 +61,8 @@ def law(results: StudyResults) -> Section | None:
             return None
         figure = draw_families(rows, laws)
         words = conclusions.growths(pooled_laws(results))
-        shown = [_fits(results, laws)] if laws else []
+        fitted = dataclasses.replace(_fits(results, laws), folded="Fits of D_V*")
+        shown = [fitted] if laws else []
         files = {"facts-laws": pd.DataFrame(laws)}
     return Section(
         name="law",
@@ -101,6 +102,14 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place,
     return f"{conclusions.with_numbers(law)}{at}", drawn
 
 
+def by_scale(law: Candidate, cells: pd.DataFrame) -> tuple[str, float, float] | None:
+    """Words, factor and power of a law that is a power of m′ log₂ m / d_model in these cells."""
+    if law.name == conclusions.PROPORTIONAL:
+        return conclusions.with_numbers(law), law.parameters["c"], 1.0
+    same = conclusions.level(law, cells)
+    return None if same is None else (f"D_K* = {three_digits(same)}", same, 0.0)
+
+
 def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str, Curve]]:
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model.
 
@@ -108,10 +117,10 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
         law: the law that the data keep instead of the power law, which is then grey, or None.
     """
     drawn: list[tuple[str, str, Curve]] = []
-    if law is not None and law.name == conclusions.PROPORTIONAL:
-        words = conclusions.with_numbers(law)
-        drawn.append(("ours", words, power_curve(law.parameters["c"], 1.0)))
-    fitted = by_name(fits_of(results).laws)
+    fits = fits_of(results)
+    if law is not None and (power_of_x := by_scale(law, fits.cells)) is not None:
+        drawn.append(("ours", power_of_x[0], power_curve(*power_of_x[1:])))
+    fitted = by_name(fits.laws)
     power = fitted.get("D_K_power")
     if power is not None and power.factor is not None and power.exponent is not None:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"

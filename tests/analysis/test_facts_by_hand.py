@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.facts.figures import draw_ranks
 from rgr_dist.analysis.facts.section import splits
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.laws.conclusions import growths
 from rgr_dist.analysis.laws.families import laws
+from rgr_dist.analysis.laws.figure import draw_families
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
@@ -71,9 +74,28 @@ def test_thresholds_known_by_hand() -> None:
         (None, None, None, "open"),
     ]
     assert facts.headline(rows, study) == (
-        "18 facts take D_V* = 3 at d_qk = 1 (2 of 5 thresholds found)."
+        "D_V* is 3 in 1 of 3 cells of 18 facts; d_qk = 1 is enough for it in 1 of them."
     )
     assert facts.headline(rows[2:], study) == "No threshold was found."
+    worse = [rows[0] | {"D_V": 4, "d_vo": 4}, rows[1], rows[2] | {"D_V": 2, "d_vo": 2}]
+    assert facts.headline(worse, study) == (
+        "D_V* is 2 to 3 in 2 of 2 cells of 6 to 18 facts; d_qk = 1 is enough for it in 1 of them."
+    )
+    (mark,) = draw_ranks(rows, "d_qk").panels[0].points
+    assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
+
+
+def test_a_power_that_may_be_0_has_no_line_and_close_labels_are_one() -> None:
+    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
+    (law,) = (law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
+    rows = [row | dict.fromkeys(("D_V_low", "D_V_high"), row["D_V"]) for row in rows]
+    rows = [row | {"text": "", "anchor": "", "rank_high": row["facts"]} for row in rows]
+    others = [
+        replace(law, name=f"D_V_facts_d_qk={d_qk}", cells=f"d_qk = {d_qk}", **of)
+        for d_qk, of in ((16, {}), (24, {"factor": 0.01}), (32, {"exponent_low": -0.1}))
+    ]
+    drawn = draw_families(rows, [law, *others]).panels[0].lines
+    assert [line.label for line in drawn] == ["d_qk = 8, 16", None, "d_qk = 24"]
 
 
 def test_growth_in_words() -> None:
