@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rgr_dist.cli.listing import DECISION_COLUMNS, as_text, facts_in_words
+from rgr_dist.planning.explain import explained
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.drawing.panel import Figure
     from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.laws.scaling_laws import Law
+    from rgr_dist.study.study import Study
 
 
 FIRST = (
@@ -99,22 +103,20 @@ class Explanation:
         facts: the test of a probe, where the search started, and the totals.
     """
 
-    def __init__(self, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]) -> None:
+    def __init__(
+        self, study: Study, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]
+    ) -> None:
         decisions, ends = sections.values()
         self.decisions, self.ends = Answer(decisions), Answer(ends)
         self.facts = facts
+        self._found, self._shown = explained(study, sections, facts)
 
     def __repr__(self) -> str:
-        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
-        width = shutil.get_terminal_size().columns
-        tables = [
-            (of.set_index(of.columns[0]) if len(of) else of).to_string(line_width=width)
-            for of in (self.decisions.loc[:, :"evidence"], self.ends)
-        ]
-        return "\n".join([*tables, *said])
+        text = as_text(self._shown, DECISION_COLUMNS.split(), self.facts)
+        return f"{self._found}\n{text}".lstrip()
 
     def _repr_html_(self) -> str:
-        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
+        said = [*filter(None, [self._found]), *facts_in_words(self.facts)]
         return as_html(said, self.ends) + as_html([], self.decisions)
 
 

@@ -250,7 +250,7 @@ class Study:
         chosen = cell_named(self.study, cell)
         sections, facts = explain_cell(self.study, chosen, self.store, self._heads(h))
         self._warn()
-        return Explanation(sections, facts | rests_on(self._results, chosen))
+        return Explanation(self.study, sections, facts | rests_on(self._results, chosen))
 
     def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
         """D_K, h and d_k for sizes of your own: the rows of ``rgr predict --format json``.

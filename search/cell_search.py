@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import Assumed, CellState, Outcome, shown
-from rgr_dist.search.probe_verdict import Scores, SeedTest, shown_score
+from rgr_dist.search.probe_verdict import Scores, SeedTest
 from rgr_dist.search.protocol import CellPlan, Decision, Need, ProbeKey
 
 Needs = tuple[Need, ...]
@@ -86,8 +86,8 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
     if need.want == "look" and state.test_of(key).verdict(scores) is None:
         state.looked.add(key)
     evidence = "a run of this probe failed" if outcome == "failed" else test.explain(scores)
-    if need.want == "every seed" and not state.plan.every_value and (ends := test.interval(scores)):
-        evidence += f"; 95% interval {shown_score(ends[0])} to {shown_score(ends[1])}"
+    if need.want == "every seed" and not state.plan.every_value:
+        evidence += test.interval_in_words(scores)
     state.decisions.append(
         Decision(
             arm=key.arm,

@@ -190,6 +190,14 @@ class SeedTest:
         bounds = self.interval(scores)
         return bounds is not None and self.reaches(bounds[1 if self.minimise else 0])
 
+    def interval_in_words(self, scores: Mapping[int, float]) -> str:
+        """The interval, cut to the bounds of a score, as a clause; nothing if there is none."""
+        if (ends := self.interval(scores)) is None:
+            return ""
+        low = ends[0] if self.low is None else max(ends[0], self.low)
+        high = ends[1] if self.high is None else min(ends[1], self.high)
+        return f"; 95% interval {_shown(low)} to {_shown(high)}"
+
     def explain(self, scores: Mapping[int, float]) -> str:
         """The inequality behind the verdict, in words."""
         return _explain(self, self._known(scores))
@@ -250,25 +258,24 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         sign = signs[0] if verdict == "pass" else signs[1]
         reach = sum(passes((score,), test.target, test.minimise) for score in known)
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
-        return f"mean {shown_score(mean)} {sign} {test.target} over all {ran} seeds{some}"
+        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
     if verdict == "pass" and test.look:
-        return f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds: a pass for now"
+        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: a pass for now"
     if verdict == "pass":
         makes = "seed makes" if ran == 1 else "seeds make"
         return f"{ran} {makes} the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:
-        return f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds: undecided"
+        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
     most = (math.fsum(known) + best * spared) / test.seeds
     sign = ">" if test.minimise else "<"
     others = "the other scores" if spared == 1 else f"the other {spared} score"
     return (
-        f"mean {shown_score(mean)} over {ran} of {test.seeds} seeds; "
-        f"even if {others} {best:g}, it is {shown_score(most)} {sign} {test.target}"
+        f"mean {_shown(mean)} over {ran} of {test.seeds} seeds; "
+        f"even if {others} {best:g}, it is {_shown(most)} {sign} {test.target}"
     )
 
 
-def shown_score(value: float) -> str:
-    """A score as text."""
+def _shown(value: float) -> str:
     return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 

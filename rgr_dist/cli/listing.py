@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -26,6 +28,11 @@ WIDE, NARROW = 2, 1
 """Blanks between columns, in a wide and in a narrow terminal."""
 SHORTEST = 12
 """First characters of a text that a column must have room for; the rest may wrap."""
+DECISION_COLUMNS = (
+    "step h d_k D_K d_qk d_vo D_V why verdict ran spared stored_before evidence"
+    " status D_K_low D_K_high D_V_low D_V_high because confirmed"
+)
+"""The columns of ``rgr explain`` that a table shows."""
 USUAL = {"degree": 1}
 """Usual values: a table leaves out a column in which every row has just this value, or none."""
 
@@ -60,12 +67,38 @@ def print_listing(
         _print_csv(sections, columns)
     else:
         console = _console()
-        for name, rows in sections.items():
-            if not rows and facts:  # the facts say all there is to say
-                continue
-            console.print(_table(name, rows, show, console.width))
-        for fact, value in (facts or {}).items():
-            say(f"{fact.replace('_', ' ')}: {_cell(value)}")
+        for table in _tables(sections, show, facts, console.width):
+            console.print(table)
+        for line in facts_in_words(facts):
+            say(line)
+
+
+def as_text(
+    sections: Mapping[str, Sequence[Row]], show: Sequence[str], facts: Mapping[str, Any]
+) -> str:
+    """What ``print_listing`` prints of these, as wide as the terminal."""
+    page, width = io.StringIO(), shutil.get_terminal_size().columns
+    console = Console(file=page, width=width, force_terminal=False, force_jupyter=False)
+    for table in _tables(sections, show, facts, width):
+        console.print(table)
+    printed = [line.rstrip() for line in page.getvalue().splitlines()]
+    return "\n".join([*printed, *facts_in_words(facts)])
+
+
+def _tables(
+    sections: Mapping[str, Sequence[Row]],
+    show: Sequence[str],
+    facts: Mapping[str, Any] | None,
+    width: int,
+) -> list[Table]:
+    """The lists as tables; without rows only if no facts say all there is to say."""
+    listed = [(name, rows) for name, rows in sections.items() if rows or not facts]
+    return [_table(name, rows, show, width) for name, rows in listed]
+
+
+def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
+    """A line for each of the single values that a listing has."""
+    return [f"{fact.replace('_', ' ')}: {_cell(value)}" for fact, value in (facts or {}).items()]
 
 
 def say(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.comparing import side_by_side
-from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.listing import DECISION_COLUMNS, Format, print_listing, say
 from rgr_dist.cli.options import (
     LARGEST,
     Heads,
@@ -39,10 +39,6 @@ LAW_COLUMNS = (
     " exponent_high formula parameters gap loo_error supported reason"
 )
 RUN_COLUMNS = "cell h d_k D_K d_qk d_vo D_V seed stop_reason score steps seconds error"
-DECISION_COLUMNS = (
-    "step h d_k D_K d_qk d_vo D_V why verdict ran spared stored_before evidence"
-    " status D_K_low D_K_high D_V_low D_V_high because confirmed"
-)
 
 
 def thresholds(
@@ -304,7 +300,7 @@ def explain(
     """Every decision behind a cell's thresholds, and the command that repeats it."""
     from rgr_dist.analysis.load import open_results
     from rgr_dist.analysis.thresholds.known_weights import rests_on
-    from rgr_dist.planning.explain import command_to_repeat, explain_cell
+    from rgr_dist.planning.explain import command_to_repeat, explain_cell, explained
     from rgr_dist.planning.portfolio import stored_runs
     from rgr_dist.study.select import cell_named, heads_named
 
@@ -316,4 +312,8 @@ def explain(
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
     if not sections["decisions"] and stored_runs(resolved, store).empty:
         say_error(*no_runs(study, out, set_))
+    if how is Format.TABLE:
+        found, sections = explained(resolved, sections, facts)
+        if found:
+            say(found)
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

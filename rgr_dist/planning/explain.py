@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import check_heads, shown_arms, stored_search
 from rgr_dist.planning.tables import finite
+from rgr_dist.search.best_arm import rank
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
@@ -78,6 +80,37 @@ def explain_cell(
         facts["failures"] = lost
     ends = [_end_row(state, sizes, arm) for arm in listed]
     return {"decisions": shown, sizes.arms_key: ends}, facts
+
+
+def explained(
+    study: Study, sections: Mapping[str, Rows], facts: Mapping[str, Any]
+) -> tuple[str, dict[str, Rows]]:
+    """What ``explain_cell`` has found, for a reader: a sentence, and the lists to show.
+
+    The question of an interval's probe is answered by its evidence, not by the verdict on its mean.
+
+    Returns:
+        The sentence on the best of the listed settings is empty if none has a threshold.
+    """
+    sizes, minimised = study.search.sizes, study.record.minimised
+    asked = [
+        row | {"verdict": None} if row["why"].startswith("interval:") else row
+        for row in sections["decisions"]
+    ]
+    ends = sections[sizes.arms_key]
+    shown = {"decisions": asked, sizes.arms_key: ends}
+    found = [
+        (rank(row[sizes.total], row["pass_mean"], row[sizes.shown_arm], minimised), row)
+        for row in ends
+        if row["status"] == "found"
+    ]
+    if not found:
+        return "", shown
+    best = min(found, key=itemgetter(0))[1]
+    means = [f"{best[key]:.4f}" for key in ("pass_mean", "fail_mean") if best[key] is not None]
+    so_far = "" if facts["finished"] else "so far, "
+    at = f"{sizes.total} = {best[sizes.total]} at {sizes.shown_arm} = {best[sizes.shown_arm]}"
+    return f"{so_far}smallest {at}: {best['because']} (means {', '.join(means)})", shown
 
 
 def _changed_file(study: Study, cell: Cell, store: Store) -> str | None:

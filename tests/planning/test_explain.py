@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+import re
 import shlex
 from importlib.resources import files
 from pathlib import Path
@@ -287,6 +288,12 @@ def test_explain_in_every_format_and_for_one_head(
         name for name in ("decisions", "heads") for _ in answer[name]
     ]
     assert answer["repeat"] in " ".join(shown["table"].split())
+    first, *lines = shown["table"].splitlines()
+    best = "D_K = 8 at h = 2: passes at d_k = 4, fails at 3 (means 1.0000, 0.5000)"
+    assert first == f"smallest {best}"
+    asked_of_means = [line for line in lines if "interval:" in line]
+    assert asked_of_means
+    assert not [line for line in asked_of_means if re.search("  (pass|fail)  ", line)]
     assert call([*asked[:-2], "--heads", "2", "--format", "json"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert [row["h"] for row in alone["heads"]] == [2]

@@ -179,6 +179,20 @@ def test_the_interval_of_few_equal_or_infinite_scores(scores: list[float], inter
     assert t_interval(scores) == interval
 
 
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((1.0, 0.98), "; 95% interval 0.8629 to 1.0000"),  # 0.99 ± 12.706 · 0.01
+        ((0.5,), ""),
+        ((0.0, 0.1), "; 95% interval 0 to 0.6853"),
+    ],
+)
+def test_an_interval_is_said_within_the_bounds_of_a_score(
+    scores: tuple[float, ...], said: str
+) -> None:
+    assert SeedTest(0.99, 10).interval_in_words(dict(enumerate(scores))) == said
+
+
 ERROR = SeedTest(0.1, 10, minimise=True)
 SCORE = SeedTest(0.99, 10)
 
