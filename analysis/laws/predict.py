@@ -51,7 +51,7 @@ class Prediction:
 
     Attributes:
         rows: the best law first, the paper's last.
-        warnings: how the size lies outside the fitted cells; empty inside.
+        warnings: why h is not predicted, and how the size lies outside the fitted cells.
         reason: why there is no prediction; None if there is one.
     """
 
@@ -85,7 +85,8 @@ def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) 
     formula = f"{LAWS['D_K'].slope:g} · m′ log₂ m / d_model"
     theirs = (max(1, round(line)), None, None)
     rows.append(_predicted("the paper", formula, None, (_up(paper), None, None), theirs))
-    return Prediction(rows=rows, warnings=_outside(cells, m, d_model, edges))
+    unknown = [] if heads[0] else [f"no law of h*: {by_name(fits.laws)['h_power'].reason}"]
+    return Prediction(rows=rows, warnings=unknown + _outside(cells, m, d_model, edges))
 
 
 def _up(value: float) -> int:

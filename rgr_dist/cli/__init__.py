@@ -51,14 +51,14 @@ EXIT_UNREAD = 1
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
-    "Ask": {
+    "Prepare": {
         running.studies: "rgr studies",
         new_files.init: "rgr init mine",
         new_files.new_model: "rgr new-model mine",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },
-    "Run": {
+    "Run and check": {
         running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
         watching.watch: "rgr watch quickstart",
         running.status: "rgr status quickstart",

@@ -30,7 +30,9 @@ def compare(
     one: StudyName,
     other: Annotated[
         str | None,
-        typer.Argument(metavar="[OTHER]", help="Leave it out to compare one study in two stores."),
+        typer.Argument(
+            metavar="[OTHER]", help="The second study; left out to compare one in two stores."
+        ),
     ] = None,
     out: Stores = None,
     set_: Set = None,

@@ -58,10 +58,10 @@ def thresholds(
     with stored_results(study, set_, out) as (results, _):
         chosen = None if cell is None else cell_named(results.study, cell)
     sections = threshold_sections(results, chosen, as_one=how is Format.CSV)
-    if how is Format.TABLE:
-        print_thresholds(results.study, sections)
-    else:
+    if how is not Format.TABLE:
         print_listing(sections, how)
+    elif not results.runs.empty:
+        print_thresholds(results.study, sections)
 
 
 @contextmanager
@@ -253,10 +253,18 @@ def predict(
         raise UserError(f"--study {study}: has laws of facts only; rgr fit {typed} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
-        others = ", ".join(other for other in store.studies() if other != resolved.name)
+        tables = {name: store.read_study_table(name, "thresholds") for name in store.studies()}
+        others = ", ".join(
+            name
+            for name, table in tables.items()
+            if name != resolved.name
+            and table is not None
+            and table.loc[table["status"] == "found", "cell_id"].nunique() > 2
+        )
+        more = f"rgr run {as_typed(study, out, set_)} finds thresholds"
         raise UserError(
             f"{out} has no law of {study}: {prediction.reason}; "
-            f"rgr run {as_typed(study, out, set_)} finds thresholds"
+            + (more if len(resolved.cells) > 2 else "give it three cells or more")
             + (f"; or --study takes another: stored are {others}" if others else "")
         )
     rows = [asdict(row) for row in prediction.rows]

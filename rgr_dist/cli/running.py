@@ -102,7 +102,7 @@ def run(
         bool, typer.Option("--retry-failed", help="Try failed runs again.")
     ] = False,
 ) -> None:
-    """Run what a study still lacks, then write its report. Run it again to resume or extend."""
+    """Train whatever a study still lacks, then write its report. Run again to resume or extend."""
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.study_file import load_study
@@ -166,9 +166,7 @@ def _tell(
     say(written.headline)
     if study.record.finds_thresholds:
         print_thresholds(study, threshold_sections(results), best_alone=True)
-    use = f"{plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised"
-    if summary.tail >= 1:
-        use += f"; fewer probes than workers in the last {duration(summary.tail)}"
+    use = f"{plural(summary.workers, 'worker')}, training {summary.utilisation:.0%} of the time"
     trained = plural(summary.runs - summary.failed, "run")
     trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:
@@ -203,6 +201,7 @@ def status(
         brackets, facts = study_status(resolved, store)
     if not facts["runs_done"] + facts["runs_failed"]:
         say_error(*no_runs(study, out, set_))
+        brackets = [] if how is Format.TABLE else brackets
     if how is Format.TABLE and facts.get("runs_to_retry"):
         asked = as_typed(study, out, set_)
         facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"

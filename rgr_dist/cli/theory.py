@@ -53,16 +53,19 @@ def bounds(
     keys: Annotated[int | None, typer.Option(help="Keys of the database.")] = None,
     queries: Annotated[int | None, typer.Option(help="Queries of the database.")] = None,
     values: Annotated[int | None, typer.Option(help="Values of the database.")] = None,
-    share: Annotated[float | None, typer.Option(help="Of partial: pairs that are asked.")] = None,
-    rank: Annotated[int | None, typer.Option(help="Of low-rank: the tensor's rank.")] = None,
+    share: Annotated[float | None, typer.Option(help="With partial: share of pairs asked.")] = None,
+    rank: Annotated[int | None, typer.Option(help="With low-rank: the tensor's rank.")] = None,
     per_query: Annotated[
-        int | None, typer.Option(help="Of predicates: values that a query has.")
+        int | None, typer.Option(help="With predicates: values of each query.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the database's draw, or 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="With --database: seed of its draw; 0 by default.")
+    ] = None,
     cp: Annotated[
         float | None,
         typer.Option(
-            metavar="TOLERANCE", help="Fit the tensor's rank to this share of its norm; minutes."
+            metavar="TOLERANCE",
+            help="Estimate the tensor's rank to within this share of its norm (takes minutes).",
         ),
     ] = None,
     one_value: Annotated[
@@ -74,18 +77,19 @@ def bounds(
     draws: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_DRAWS, help="Of --one-head: draws of graph and embedding, or 10."
+            min=1, max=MOST_DRAWS, help="With --one-head: number of draws; 10 by default."
         ),
     ] = None,
     degree: Annotated[
-        int | None, typer.Option(min=1, help="Of --one-head: r-regular graphs; permutations else.")
+        int | None,
+        typer.Option(min=1, help="With --one-head: r-regular graphs instead of permutations."),
     ] = None,
     graph: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Of --one-head: an edge list.")
+        str | None, typer.Option(metavar="FILE", help="With --one-head: an edge list.")
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.safetensors", help="Of --one-head: keep what proves draw 0."),
+        typer.Option(metavar="FILE.safetensors", help="With --one-head: keep what proves draw 0."),
     ] = None,
     how: How = Format.TABLE,
 ) -> None:

@@ -18,7 +18,7 @@ COLUMNS = (
 )
 MEANINGS = {
     "censored": "no pass up to the largest width",
-    "pruned": "not searched further, too far above the best head",
+    "pruned": "no width near the best head's D_K passes, so not searched further",
     "inconsistent": "passes below a fail",
     "open": "not finished, or a run failed",
 }
@@ -34,8 +34,10 @@ LIMITS = {
     "proved": "no weights of one head are right on all pairs of any draw",
 }
 """What the values of ``limited_by`` mean, except unknown."""
-UNKNOWN = "unknown: nothing smaller is known to pass; search: {retest_steps: 4} trains longer too"
-"""What unknown means where every cell has only one step limit."""
+UNKNOWN = (
+    "no smaller D_K is known to pass; search: {retest_steps: 4} would also try longer training"
+)
+"""What ``unknown`` means where every cell has only one step limit."""
 
 
 def print_thresholds(
@@ -56,11 +58,12 @@ def print_thresholds(
     say("; ".join([*_signs(study, best_alone), *reach(study)]))
     statuses = {row["status"] for name in names for row in sections[name] if "status" in row}
     limits = {row["limited_by"] for name in names for row in sections[name] if "limited_by" in row}
-    meant = [f"{one}: {meaning}" for one, meaning in LIMITS.items() if one in limits]
-    if "unknown" in limits and not study.has_budgets and study.record.algorithm is None:
-        meant.append(UNKNOWN)
+    known = LIMITS
+    if not study.has_budgets and study.record.algorithm is None:
+        known = LIMITS | {"unknown": UNKNOWN}
+    meant = [f"{one} ({meaning})" for one, meaning in known.items() if one in limits]
     if meant:
-        say("limited by " + "; ".join(meant))
+        say("limited by: " + "; ".join(meant))
     columns = {column for name in names for row in shown[name] for column in row if row[column]}
     if meant := [f"{one.replace('_', ' ')}: {of}" for one, of in NUMBERS.items() if one in columns]:
         say("; ".join(meant))
@@ -186,14 +189,14 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
     """What the columns and their signs mean."""
     sizes, record = study.search.sizes, study.cells[0].record
     seeds = plural(study.search.seeds, "seed")
-    ends = "the interval of the best setting"
+    ends = "that of the best setting"
     if sizes.has_rivals:
-        ends = "the smallest lower and the smallest upper end of all head counts"
-    meant = [f"{sizes.total}* = h {sizes.value} [over {seeds}: {ends}]"]
+        ends = "its ends are the lowest of all head counts'"
+    meant = [f"{sizes.total}* = h {sizes.value} [interval over {seeds}; {ends}]"]
     if not best_alone:
-        meant.insert(0, f"{sizes.total} [its interval over {seeds}]")
+        meant.insert(0, f"{sizes.total} [its interval over {seeds}; ≥: the smallest not ruled out]")
     if sizes.value == "d_k":
-        meant.append("h* [head counts that a paired t-test of their scores does not tell apart]")
+        meant.append("h* [range of head counts that do about as well, by a paired t-test]")
     else:
         meant.append("rank: bounds on the rank of the database and of the layer’s logits")
     if not best_alone:

@@ -37,7 +37,8 @@ def tune(
     ] = None,
     heads: Heads = None,
     D_K: Annotated[
-        int | None, typer.Option("--D_K", min=1, help="By default just below the threshold.")
+        int | None,
+        typer.Option("--D_K", min=1, help="D_K to tune at; by default just below the threshold."),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Protocols to try, in all.")] = 40,
     cpus: Cpus = None,

@@ -15,7 +15,11 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
+from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.planning.tables import write_tables
+from rgr_dist.store.store import Store
 from tests.analysis.test_best import BEST_KEYS, THRESHOLD_KEYS
+from tests.planning.made_up_runs import runs_of, study_of, trained
 from tests.small_study import RGR, SMALL, Refused, Rgr, rgr, write_study
 
 
@@ -272,11 +276,16 @@ def test_predict_says_what_it_lacks(
     ask = ["predict", "--m", "100", "--d-model", "20", "--study", "small.yaml"]
     assert call(ask) == 2
     told = capsys.readouterr().err
-    assert "no law of small.yaml: 2 cells with a threshold, too few for a law; " in told
+    lacks = "no law of small.yaml: 2 cells with a threshold, too few for a law; "
+    assert told.endswith(f"{lacks}give it three cells or more\n"), "no other study has as many"
     assert call(ask[:-2]) == 2
     told = capsys.readouterr().err
     assert "no law of base-grid: " in told
-    assert "; rgr run base-grid finds thresholds; or --study takes another: stored are " in told
+    assert told.endswith("; rgr run base-grid finds thresholds\n")
+    solved, store = study_of([{"m": [16, 32, 64], "d_model": 8}]), Store("results")
+    write_tables(solved, store, open_portfolio(solved, runs_of(trained(solved))))
+    assert call(ask[:-2]) == 2
+    assert "; or --study takes another: stored are made-up\n" in capsys.readouterr().err
     assert call([*ask, "--edges", "10001"]) == 2
     assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
     assert call(["predict", "--m", "1", "--d-model", "20"]) == 2

@@ -93,6 +93,11 @@ def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
         "m′/d_model = 256 is outside the fitted cells, which go from 1 to 32",
         "m′/m = 2 is outside the fitted cells, which are all 1",
     ]
+    no_heads = replace(by_name(fits.laws)["h_power"], factor=None, reason="2 cells, too few")
+    laws = [no_heads if law.name == "h_power" else law for law in fits.laws]
+    without = predict_sizes(replace(fits, laws=laws), 256, 32)
+    assert {row.h for row in without.rows[:-1]} == {None}
+    assert without.warnings == ["no law of h*: 2 cells, too few"]
     wide = outside.rows[0]
     assert (wide.D_K_high or 0) / (wide.D_K_low or 1) > (first.D_K_high or 0) / (first.D_K_low or 1)
 
