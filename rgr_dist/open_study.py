@@ -75,7 +75,7 @@ def run(
         overrides: as in ``load``, for a name or a path.
         out: the store as in ``load``, instead of ``store``.
         cpus, address, engine, gpus, retry_failed: as for ``rgr run``.
-        show: draw the brackets as they close.
+        show: draw the brackets as they close, then print what was found.
 
     Raises:
         StudyError, StoreError: the study or its store cannot be used; or the store holds another
@@ -203,6 +203,10 @@ class Study:
                 run_study(self.study, self.store, view, execution, *self._read)
         finally:
             self.__dict__.pop("_results", None)  # runs stored since are read
+        if show:
+            from rgr_dist.analysis.report.publish import headline
+
+            print(headline(self._results))
         return self
 
     def _warn(self) -> None:

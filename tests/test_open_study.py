@@ -249,12 +249,18 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert "two studies, or one and --store twice" in capsys.readouterr().err
 
 
-def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path: Path) -> None:
+def test_a_finished_study_is_returned_without_training(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = finished / "results"
     before = sorted((out / "runs").iterdir())
-    for asked in (finished / "small.yaml", rgr.load(finished / "small.yaml", out=out)):
-        done = rgr.run(asked, out=out, show=False)
+    for show, asked in enumerate(
+        (finished / "small.yaml", rgr.load(finished / "small.yaml", out=out))
+    ):
+        done = rgr.run(asked, out=out, show=bool(show))
         assert done.best()["D_K"].notna().all()
+        said = capsys.readouterr().out
+        assert ("D_K* = " in said) == bool(show), "the finding, as rgr run says it"
     assert sorted((out / "runs").iterdir()) == before
     for store in (rgr.Store(str(out)), out, str(out)):
         elsewhere = rgr.run(done, store, show=False)
