@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,10 +56,23 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
     with opened(study, set_, out, may_be_new=True) as (resolved, store):
         cells, facts = plan_study(resolved, store)
     if how is Format.TABLE:
-        facts = _in_words(facts, as_typed(study, out, set_))
+        facts = _edge_lists(resolved) | _in_words(facts, as_typed(study, out, set_))
         if "time" in facts and any(cell.layer for cell in resolved.cells):
             facts["compiling"] = COMPILING
     print_listing({"cells": cells}, how, facts=facts)
+
+
+def _edge_lists(study: Study) -> dict[str, str]:
+    """How many items and edges were read, from which files; empty if none were."""
+    from rgr_dist.analysis.wording import plural
+
+    read = dict.fromkeys(
+        f"{plural(cell.m, 'item')} and {plural(cell.n_edges, 'edge')} of "
+        f"{Path(study.written(cell.graph)['file']).name}"
+        for cell in study.cells
+        if cell.graph.family == "edges"
+    )
+    return {"read": "; ".join(read)} if read else {}
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
@@ -85,8 +99,9 @@ def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
     return {
         "stored": stored,
         "left": f"{left}, {humanize.naturalsize(facts['bytes_left'])} of disk",
-        "time": f"about {time} on the {plural(cores, 'core')} here, by {facts['pace_from']}",
-        "supposing": facts["supposing"],
+        "time": f"about {time} of training on the {plural(cores, 'core')} here, by "
+        f"{facts['pace_from']}; starting and the report add 15 to 30 seconds",
+        "assuming": facts["supposing"],
     }
 
 

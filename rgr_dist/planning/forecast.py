@@ -139,12 +139,14 @@ def _forecast_cell(
             assumed[need.key, need.want] = "pass" if passes else "fail"
         state = _look_ahead(state, assumed, guides)
         if not all(need.ends_early for need in needs):
-            # Which seeds are wanted next depends on these scores, so nothing further is counted;
-            # searches that follow take it as ended. A transition's seeds are known: all.
-            if state.plan.transition.seeds and needs[0].want != "transition":
+            # Which seeds are wanted next depends on these scores, so only those near the thresholds
+            # are counted; searches that follow take it as ended.
+            state.needs = ()
+            if needs[0].want == "transition":
+                return total, state
+            if state.plan.transition.seeds:
                 for need in transition_needs(state, state.plan.axes):
                     total += _probe_work(cell, state, need, _expected_pass(state, need))
-            state.needs = ()
             return total + Forecast(at_least=not state.plan.every_value), state
     return total, state
 

@@ -33,7 +33,7 @@ from rgr_dist.study.study import Study
 Rows = list[dict[str, Any]]
 
 MORE = (
-    "; several times as much may be left if they lie elsewhere, or if intervals, retests or "
+    "; it may be several times more if they lie elsewhere, or if intervals, retests or "
     "confirmation need more seeds"
 )
 """What may be left beyond a plan, unless every width is trained anyhow."""
@@ -87,10 +87,10 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": rows_to_store * BYTES_PER_RUN,
         "at_least": total.at_least,
-        "supposing": "thresholds where the law expects them" + MORE * is_searched,
+        "supposing": "thresholds lie where the law expects them" + MORE * is_searched,
         "pace_from": "stored runs"
         if work_done(runs, study)
-        else "a guess; no run of it is stored yet",
+        else "a rough guess, since none of its runs is stored yet",
     }
     return rows, facts
 

@@ -388,15 +388,26 @@ def test_an_empty_listing_has_its_columns_as_csv(
     assert [*table("verify", *store)] == ["file", "problem", "rows"]
 
 
+def test_a_plan_names_the_edge_list_and_counts_its_items_and_edges(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    (tmp_path / "own.csv").write_text("a,b\nb,c\n")
+    cell = {"d_model": 8, "graph": {"family": "edges", "file": "own.csv"}}
+    own = {"name": "own", "context": {"length": 3}, "cells": [cell]}
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    assert call(["plan", str(tmp_path / "own.yaml"), "--store", str(tmp_path)]) == 0
+    assert "\nread: 3 items and 2 edges of own.csv\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("study", ["quickstart", "exponent", "curves", "one-head"])
 def test_a_plan_says_that_more_can_be_left_unless_every_width_is_trained(
     study: str, tmp_path: Path, capsys: Shown
 ) -> None:
     assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "supposing: thresholds where the law expects them" in said
+    assert "assuming: thresholds lie where the law expects them" in said
     is_searched = study in ("quickstart", "exponent")
-    assert ("several times as much may be left if they lie elsewhere" in said) == is_searched
+    assert ("it may be several times more if they lie elsewhere" in said) == is_searched
 
 
 def test_a_plan_says_that_layers_of_files_are_compiled(tmp_path: Path, capsys: Shown) -> None:

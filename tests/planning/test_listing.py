@@ -70,7 +70,7 @@ def test_a_plan_is_the_forecast_at_the_pace_of_stored_runs(
     row = rows[[one.cell_id for one in study.cells].index(first.cell)]
     assert (row["next_h"], row["next_d_k"]) == first.key
     assert [row["max_D_K"] for row in rows] == [16 if mode else 24] * 2
-    assert ("; several times as much may be left" in facts["supposing"]) == (not mode)
+    assert ("; it may be several times more" in facts["supposing"]) == (not mode)
     assert facts["at_least"] == (not mode)
     assert facts["pace_from"] == (
         "stored runs" if stored else "a guess; no run of it is stored yet"
