@@ -104,13 +104,14 @@ def explained(
         for row in ends
         if row["status"] == "found"
     ]
-    if not found:
+    if not found or not study.record.finds_thresholds:
         return "", shown
     best = min(found, key=itemgetter(0))[1]
     means = [f"{best[key]:.4f}" for key in ("pass_mean", "fail_mean") if best[key] is not None]
     so_far = "" if facts["finished"] else "so far, "
     at = f"{sizes.total} = {best[sizes.total]} at {sizes.shown_arm} = {best[sizes.shown_arm]}"
-    return f"{so_far}smallest {at}: {best['because']} (means {', '.join(means)})", shown
+    of = "mean" if len(means) == 1 else "means"
+    return f"{so_far}smallest {at}: {best['because']} ({of} {', '.join(means)})", shown
 
 
 def _changed_file(study: Study, cell: Cell, store: Store) -> str | None:
