@@ -73,7 +73,7 @@ def test_a_plan_is_the_forecast_at_the_pace_of_stored_runs(
     assert ("; it may be several times more" in facts["supposing"]) == (not mode)
     assert facts["at_least"] == (not mode)
     assert facts["pace_from"] == (
-        "stored runs" if stored else "a guess; no run of it is stored yet"
+        "stored runs" if stored else "a rough guess, since none of its runs is stored yet"
     )
 
 
