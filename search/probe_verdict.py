@@ -271,7 +271,7 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
     others = "the other scores" if spared == 1 else f"the other {spared} score"
     return (
         f"mean {_shown(mean)} over {ran} of {test.seeds} seeds; "
-        f"even if {others} {best:g}, it is {_shown(most)} {sign} {test.target}"
+        f"even if {others} {best:g}, it is {most:.6g} {sign} {test.target}"
     )
 
 

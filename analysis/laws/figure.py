@@ -187,6 +187,8 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
             if drawn and is_trend and law.factor is not None and law.exponent is not None:
                 curve = along(power_curve(law.factor, law.exponent), x, 30)
                 shown = tuple(place for place in curve if place[1] <= y.high)
+                if not shown:
+                    continue
                 setting = law.cells.partition(", ")[0] if "=" in law.cells else None
                 lines.append(
                     Line(
@@ -220,7 +222,9 @@ def _labelled_apart(lines: Sequence[Line], across: Axis, up: Axis) -> list[Line]
                 up.at(y) - up.at(other.points[-1][1]),
             )
             if line.label and other.label and abs(by[0]) < 2 * LABEL[0] and abs(by[1]) < LABEL[1]:
-                label = f"{other.label}, {line.label.rpartition(' ')[2]}"
+                own = line.label.rpartition(" ")[2]
+                is_new = own not in other.label.replace(",", " ").split()
+                label = f"{other.label}, {own}" if is_new else other.label
                 shown[i], line = replace(other, label=label), replace(line, label=None)
         shown.append(line)
     return shown

@@ -37,6 +37,8 @@ from rgr_dist.study.study import Study
 UNROUNDED = "float32"
 """The precision of weights as they were trained."""
 CONSTRUCTION = "construction"
+NO_CELL = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a config that holds no cell raises."""
 SHAPE = ["graph", "degree", "embedding", "m", "d_model", "context_length", "positive_rate"]
 """Columns of a run that are the same in every cell of a problem."""
 READ = ["cell_id", "h", "D_K", "run_id", "seed", "score", "val_score", "model", "stop_reason"]
@@ -267,7 +269,7 @@ def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Origin]]:
         others = others[others["model"].isin(alike) & ~others["cell_id"].isin(list(origins))]
         configs = store.runs(set(others["cell_id"]), ["cell_id", "config"])
         for cell_id, config in configs.drop_duplicates("cell_id").itertuples(index=False):
-            with suppress(ValueError, LookupError, TypeError, AttributeError):  # verify names it
+            with suppress(*NO_CELL):  # rgr verify names it
                 origin = Origin.of(json.loads(config)["cell"])
                 if origin.problem in problems:
                     origins[cell_id] = origin

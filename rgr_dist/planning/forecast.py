@@ -130,7 +130,9 @@ def _forecast_cell(
     assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
     longer = None if cell.training.path_depends_on_limit else state.longer
-    brought = longer.used if longer else {}  # a longer run is read off at this limit: no training
+    brought = (
+        {*longer.used} if longer else set[ProbeKey]()
+    )  # a longer run is read off at this limit: no training
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
@@ -145,8 +147,12 @@ def _forecast_cell(
             if needs[0].want == "transition":
                 return total, state
             if state.plan.transition.seeds:
+                if longer:
+                    near = transition_needs(longer, longer.plan.axes)
+                    brought = {*brought, *(need.key for need in near)}
                 for need in transition_needs(state, state.plan.axes):
-                    total += _probe_work(cell, state, need, _expected_pass(state, need))
+                    if need.key not in brought:
+                        total += _probe_work(cell, state, need, _expected_pass(state, need))
             return total + Forecast(at_least=not state.plan.every_value), state
     return total, state
 

@@ -81,14 +81,16 @@ def parse(
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
-    for field in (own := columns_of_version(version)):
+    for field in columns_of_version(version):
         if found.names.count(field.name) != 1 or found.field(field.name).type != field.type:
             raise ValueError(f"the column {field.name} is missing, or of another type")
-    there = {field.name for field in own}
+    there = set(found.names)
+    if doubled := [name for name in schema.names if found.names.count(name) > 1]:
+        raise ValueError(f"the column {doubled[0]} is there twice")
     read = file.read([name for name in schema.names if name in there])
     columns = [
-        read[field.name] if field.name in there else pa.nulls(len(read), field.type)
-        for field in schema
+        read[name].cast(kind) if name in there else pa.nulls(len(read), kind)
+        for name, kind in zip(schema.names, schema.types, strict=True)
     ]
     table = pa.table(columns, schema=schema)
     check_values(table)  # all of it: what is damaged is left out as a whole

@@ -58,9 +58,10 @@ class Storage:
         self.root = shown(self.uri)
         if not self.root.strip():
             raise StoreError("--store: empty; give a folder or URI")
-        if scheme := re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):(?!//)", self.uri):
+        slip = re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):(?!//)", self.uri)
+        if slip and isinstance(root, str):
             raise StoreError(
-                f"--store {self.root}: write {scheme[0]}//… or, for a folder, ./{self.root}"
+                f"--store {self.root}: write {slip[0]}//… or, for a folder, ./{self.root}"
             )
         try:
             location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())

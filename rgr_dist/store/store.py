@@ -41,8 +41,8 @@ class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
     Attributes:
-        damaged: why each part that could not be read is left out, by its path in the store, until
-            it is gone.
+        damaged: why each part that could not be read was left out when the parts were last read,
+            by its path in the store. One that was damaged before is read whole again.
         conflicting: the cell of each run that is left out, since it had several results when runs
             of its cell were last read.
 
@@ -237,11 +237,8 @@ class Store(Storage):
         Raises:
             FileNotFoundError: a part was gone before it could be read.
         """
-        found, listed, self._is_outdated = {}, self._list_parts(), False
-        self.damaged = {path: why for path, why in self.damaged.items() if path in listed}
-        for path, kind in listed.items():
-            if path in self.damaged:
-                continue
+        before, self.damaged, self._is_outdated, found = self.damaged, {}, False, {}
+        for path, kind in self._list_parts().items():
             if kind is not pafs.FileType.File:
                 self.damaged[path] = "it is no file"
                 continue
@@ -249,7 +246,8 @@ class Store(Storage):
             if content is None:
                 raise FileNotFoundError
             try:
-                found[path] = parse(content, name, cell_ids, schema)
+                whole = RUNS if path in before else schema  # its fault may be in any column
+                found[path] = parse(content, name, cell_ids, whole).select(schema.names)
                 self._is_outdated |= is_outdated(name, content)
             except UNREADABLE as error:
                 self.damaged[path] = short(error)

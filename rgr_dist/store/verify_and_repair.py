@@ -132,6 +132,7 @@ def repair(store: Store, found: Verified, train: Callable[[Row], Row | None]) ->
         store.set_aside(file)
     if found.repeated:
         store.compact(above=0)
+    store.conflicting.clear()
     return trained
 
 

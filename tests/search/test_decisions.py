@@ -300,7 +300,7 @@ def test_a_decision_says_what_its_verdict_rests_on() -> None:
         verdict="fail",
         mean_score=0.9,
         n_seeds=2,
-        evidence="mean 0.9000 over 2 of 10 seeds; even if the other 8 score 1, it is 0.9800 < 0.99",
+        evidence="mean 0.9000 over 2 of 10 seeds; even if the other 8 score 1, it is 0.98 < 0.99",
     )
 
 

@@ -204,12 +204,12 @@ SCORE = SeedTest(0.99, 10)
         (
             SCORE,
             {0: 0.8},
-            "mean 0.8000 over 1 of 10 seeds; even if the other 9 score 1, it is 0.9800 < 0.99",
+            "mean 0.8000 over 1 of 10 seeds; even if the other 9 score 1, it is 0.98 < 0.99",
         ),
         (
             SCORE,
             {0: 0.9, 1: 0.9},
-            "mean 0.9000 over 2 of 10 seeds; even if the other 8 score 1, it is 0.9800 < 0.99",
+            "mean 0.9000 over 2 of 10 seeds; even if the other 8 score 1, it is 0.98 < 0.99",
         ),
         (SCORE, {0: 0.99, 1: 1.0}, "mean 0.9950 over 2 of 10 seeds: undecided"),
         (SCORE, dict.fromkeys(range(10), 0.995), "mean 0.9950 ≥ 0.99 over all 10 seeds"),
@@ -234,7 +234,7 @@ SCORE = SeedTest(0.99, 10)
         (
             ERROR,
             {0: 0.75, 1: 0.5},
-            "mean 0.6250 over 2 of 10 seeds; even if the other 8 score 0, it is 0.1250 > 0.1",
+            "mean 0.6250 over 2 of 10 seeds; even if the other 8 score 0, it is 0.125 > 0.1",
         ),
         (ERROR, dict.fromkeys(range(10), 0.05), "mean 0.0500 ≤ 0.1 over all 10 seeds"),
         (ERROR, dict.fromkeys(range(10), 0.25), "mean 0.2500 > 0.1 over all 10 seeds"),

@@ -17,6 +17,7 @@ from rgr_dist.store.parts import has_digest, version_of, written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify_and_repair import verify
+from tests.store.made_up_runs import run_row
 
 PARTS = Path(__file__).parent / "parts"
 KEPT = {
@@ -80,3 +81,14 @@ def test_the_first_version_is_read_where_its_column_is_missing(tmp_path: Path) -
     assert len(runs) == first.num_rows
     assert runs["null_rate"].isna().all()
     assert store.damaged == {}
+
+
+def test_columns_newer_than_the_version_that_a_part_states_are_read(tmp_path: Path) -> None:
+    rows = [run_row(d_vo=width, trained_to=7) for width in (2, 3)]
+    table = pa.Table.from_pylist(rows, RUNS).replace_schema_metadata({"version": "1"})
+    (tmp_path / "runs").mkdir()
+    pq.write_table(table, tmp_path / "runs/part-1.parquet")
+    for _ in range(2):
+        runs = Store(tmp_path).runs()
+        assert (sorted(runs["d_vo"]), set(runs["trained_to"])) == ([2, 3], {7})
+        Store(tmp_path).compact(above=0)

@@ -115,7 +115,19 @@ def test_what_is_left_out_is_so_and_is_told_whatever_is_read_next(tmp_path: Path
         assert store.conflicting == {run_row()["run_id"]: CELL.cell_id}
         assert len(store.left_out) == 2
     set_damage_aside(store)
-    assert (len(store.runs()), store.left_out) == (1, [])
+    assert (len(store.runs([OTHER.cell_id])), store.left_out) == (1, [])
+    store.append([run_row(minute=1)])
+    assert len(store.runs()) == 2
+
+
+def test_a_part_that_was_put_right_is_read_again(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0)
+    (part,) = parts(tmp_path)
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-9])
+    assert (len(store.runs()), len(store.damaged)) == (0, 1)
+    part.write_bytes(whole)
+    assert (len(store.runs()), len(store.damaged)) == (1, 0)
 
 
 def test_a_row_with_an_address_made_up_contradicts_that_of_its_run(tmp_path: Path) -> None:
