@@ -304,6 +304,7 @@ class CellState:
             return ArmResult(arm, "censored", None, beyond, None, because, failed=failed)
         if margin is not None and self.is_done and arm not in self.failed_arms:
             because = self._why_pruned(arm, margin) + self._by_fresh_seeds(arm, low)
+            because += self._by_retests(arm)
             failed = self._probe(ProbeKey(arm, low)) if low else None
             at_least = self._cost_after(arm, margin)
             if arm in self.optimistic and at_least is not None:
@@ -381,6 +382,18 @@ class CellState:
             fails = f"{larger.arm} {words.arms} of {words.value} = {larger.value} fail"
             return f"{fails}, so fewer do at every {words.value} ≤ {cap}, those {near}"
         return f"its threshold is not {near}"
+
+    def _by_retests(self, arm: int) -> str:
+        """A clause that names the values that pass on the first seeds and fail with more."""
+        values = sorted(
+            key.value
+            for key in self.retested
+            if key.arm == arm
+            and self.used.get(key) == "fail"
+            and self.test.verdict(self.evidence[key]) == "pass"
+        )
+        listed, more = " and ".join(map(str, values)), self.test.extra
+        return f"; passes at {listed} on the first seeds, not with {more} more" if values else ""
 
     def _cost_after(self, arm: int, value: int) -> float | None:
         """The cost of the next larger value of the axis, or of one more than its last."""

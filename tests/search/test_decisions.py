@@ -183,6 +183,20 @@ def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
     assert retests == ["extra seeds"] * 2
 
 
+def test_a_pruned_arm_says_which_values_pass_only_until_they_are_retested() -> None:
+    def score(arm: int, value: int, seed: int) -> float:
+        if arm == 1:
+            return float(value >= 6)
+        return 0.995 if value == 2 and seed < 2 else (0.96, 0.99)[seed % 2]
+
+    options = {"intervals": True, "words": WORDS, "guess_arm": 1.0}
+    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 6.0, **options)
+    state, _ = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
+    because = state.result(2).because
+    assert because.startswith("fails at width = 4, the largest near the best, weight = 6 ")
+    assert because.endswith("; passes at 2 on the first seeds, not with 2 more")
+
+
 @pytest.mark.parametrize(("confirm", "extra"), [(20, 10), (5, 10), (20, 20)])
 def test_what_fresh_seeds_refuted_stays_refuted_by_those_seeds_when_it_is_retested(
     confirm: int, extra: int
