@@ -73,6 +73,14 @@ def test_seeds_of_a_transition_are_left_though_those_of_intervals_are_not_known(
     assert left.runs == 2 + sum(20 - stored.get(d_k, 0) for d_k in near)
 
 
+def test_nothing_follows_the_seeds_of_a_transition() -> None:
+    search = {"heads": [1], "seeds": 3, "confirm_seeds": 0, "intervals": False}
+    study = study_of(**search, transition_seeds=20)
+    (left,) = forecast(study, with_verdicts(study, passes_from=4))
+    assert left.runs > 20
+    assert not left.at_least
+
+
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_runs_that_no_longer_limit_brings_along_are_left(schedule: str) -> None:
     training = {"max_steps": [1000, 2000, 4000], "schedule": schedule}
