@@ -84,7 +84,7 @@ def test_the_first_version_is_read_where_its_column_is_missing(tmp_path: Path) -
 
 
 def test_columns_newer_than_the_version_that_a_part_states_are_read(tmp_path: Path) -> None:
-    rows = [run_row(d_vo=width, trained_to=7) for width in (2, 3)]
+    rows = [run_row(trained_to=7) | {"d_vo": width} for width in (2, 3)]
     table = pa.Table.from_pylist(rows, RUNS).replace_schema_metadata({"version": "1"})
     (tmp_path / "runs").mkdir()
     pq.write_table(table, tmp_path / "runs/part-1.parquet")
