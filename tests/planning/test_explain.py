@@ -22,7 +22,7 @@ from rgr_dist.planning.budgets import records
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
 from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.portfolio import open_portfolio, stored_search
-from rgr_dist.planning.tables import decision_rows, write_tables
+from rgr_dist.planning.tables import decision_rows, threshold_rows, write_tables
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
@@ -45,6 +45,12 @@ def rows_in_order(study: Study, first: Rows | None = None) -> Rows:
     return rows
 
 
+def rows_of(rows: Rows, h: int, d_k: int) -> Rows:
+    """The rows of a probe, by seed."""
+    of_probe = [row for row in rows if (row["h"], row["d_k"]) == (h, d_k)]
+    return sorted(of_probe, key=lambda row: row["seed"])
+
+
 def explained(study: Study, rows: Rows, *heads: int) -> tuple[dict[str, Rows], dict[str, Any]]:
     with TemporaryDirectory() as folder:
         store = Store(folder)
@@ -64,12 +70,23 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     assert facts["finished"] is True
     assert facts["test"] == "mean of 10 seeds at least 0.99"
     assert facts["within"].startswith(f"{study.cells[0].training.max_steps:,} training steps; ")
+    assert explained(study_of(seeds=1), [])[1]["test"] == "mean of 1 seed at least 0.99"
     for row, decision in zip(sections["decisions"], decided, strict=True):
         assert row["ran"] + row["spared"] == 10
+        new = rows_of(rows, row["h"], row["d_k"])[row["ran"] - row["new_seeds"] : row["ran"]]
         assert (row["why"], row["ran"]) == (decision["reason"], decision["n_seeds"])
+        assert row["seconds"] == 1.5 * row["new_seeds"]
+        ended = [one["finished_at"].isoformat(timespec="seconds") for one in new]
+        assert row["ended"] == max(ended, default=None)
     needed = {
         (row["h"], row["d_k"], seed) for row in sections["decisions"] for seed in range(row["ran"])
     }
+    assert facts["probes"] == len({(h, d_k) for h, d_k, _ in needed})
+    assert facts["seconds"] == 1.5 * len(needed)
+    first = papers_expectation(study.cells[0])
+    assert facts["start"] == (
+        f"expected D_K near {first.D_K:.0f}, h near {first.h:.1f}, from the paper's constants"
+    )
     assert facts["runs"] == len(needed)
     assert facts["steps"] == 1000 * len(needed)
     assert facts["seconds"] == 1.5 * len(needed)
@@ -115,8 +132,12 @@ def test_the_order_and_repetition_of_rows_change_nothing() -> None:
 
 def test_a_heads_end_comes_with_its_certificate() -> None:
     study = study_of(max_D_K=8)
-    sections, _ = explained(study, rows_in_order(study))
+    rows = rows_in_order(study)
+    sections, _ = explained(study, rows)
     ends = {row["h"]: row for row in sections["heads"]}
+    for row in threshold_rows(study, open_portfolio(study, runs_of(rows))):
+        same = ("h", "status", "d_k", "D_K", "D_K_low", "D_K_high", "because", "confirmed")
+        assert {key: row[key] for key in same}.items() <= ends[row["h"]].items()
     assert (ends[2]["status"], ends[2]["d_k"], ends[2]["D_K"]) == ("found", 4, 8)
     assert (ends[2]["pass_mean"], ends[2]["fail_mean"]) == (1.0, 0.5)
     assert ends[2]["because"] == "passes at d_k = 4, fails at 3"
@@ -362,4 +383,5 @@ def test_an_error_that_diverged_is_null_in_json() -> None:
     sections, facts = explained(study, rows)
     assert {row["mean_score"] for row in sections["decisions"]} == {None}
     assert facts["finished"] is True
+    assert facts["test"] == "mean of 2 seeds at most 0.1"
     json.dumps(sections, allow_nan=False)

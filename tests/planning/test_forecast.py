@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rgr_dist.planning.bracket_signs import Sign, accuracy_sign
-from rgr_dist.planning.forecast import LAYER_FILE_COST, PASS_SHARE, forecast, step_cost
+from rgr_dist.planning.first_guesses import papers_expectation
+from rgr_dist.planning.forecast import (
+    LAYER_FILE_COST,
+    PASS_SHARE,
+    PROJECTIONS,
+    Forecast,
+    Played,
+    forecast,
+    step_cost,
+)
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
@@ -17,7 +28,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import run_row, runs_of, study_of
+from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of
 
 
 def with_verdicts(study: Study, passes_from: int) -> Portfolio:
@@ -98,15 +109,19 @@ def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "shown"),
+    ("seeds", "sign"),
     [(range(10), Sign("1.000 (3)", "found")), ([7, 8], Sign("·", "untried"))],
 )
-def test_a_means_sign_counts_the_seeds_of_its_study(seeds: Iterable[int], shown: Sign) -> None:
-    study = study_of(heads=[1], seeds=3)
+def test_a_means_sign_counts_the_seeds_of_its_study_at_the_largest_width(
+    seeds: Iterable[int], sign: Sign
+) -> None:
+    study = study_of(heads=[1, 2], seeds=3)
     (cell,) = study.cells
     rows = [run_row(cell, 1, 4, seed, score=float(seed < 3)) for seed in seeds]
+    rows += [run_row(cell, 2, 6, 0, score=0.2), run_row(cell, 1, 5, 7, score=0.2)]
+    rows += [run_row(cell, 1, 3, 0, score=0.2)] if len(rows) > 9 else []
     state = open_portfolio(study, runs_of(rows)).state(cell.cell_id)
-    assert accuracy_sign(state, 1) == shown
+    assert accuracy_sign(state, 1) == sign
 
 
 def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:
@@ -183,3 +198,84 @@ def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
     own = Cell(model="file", layer=layer, **size)
     assert named == {"zoo": "max"}
     assert step_cost(own, 32) == LAYER_FILE_COST * step_cost(Cell(**size), 32)
+
+
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limit(
+    known: int,
+) -> None:
+    """Half as much again is expected of D_K for each factor of two from the best head count."""
+    heads, widths = [1, 2, 8], [8, 16, 24, 32, 64]
+    study = study_of(mode="grid", heads=heads, D_K=widths, max_D_K=None, seeds=3)
+    (cell,) = study.cells
+    rows = [run_row(cell, 1, 64, seed) for seed in range(known)]
+    (left,) = forecast(study, open_portfolio(study, runs_of(rows)))
+    best, limit = papers_expectation(cell), cell.training.max_steps
+    steps = dict.fromkeys(widths, 0.0)
+    for h, D_K in product(heads, widths):
+        needed = best.D_K * (1 + abs(math.log2(h / best.h)) / 2)
+        seeds = 3 - known * ((h, D_K) == (1, 64))
+        steps[D_K] += seeds * limit * (0.5 if D_K // h >= math.ceil(needed / h) else 1.0)
+    work = sum(step_cost(cell, D_K) * taken for D_K, taken in steps.items())
+    assert left == Forecast(
+        15 - (known == 3), 45 - known, sum(steps.values()), pytest.approx(work), False
+    )
+
+
+def test_what_was_played_before_is_played_again_unless_it_only_waits() -> None:
+    training = {"max_steps": [1000, 2000, 4000]}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[2, 8])
+    portfolio, played = open_portfolio(study, runs_of([])), Played()
+    while isinstance(probe := portfolio.ask(), Probe):
+        both = zip(forecast(study, portfolio, played), forecast(study, portfolio), strict=True)
+        for cell, (again, anew) in zip(study.cells, both, strict=True):
+            assert again == anew or portfolio.state(cell.cell_id).is_waiting
+        for seed in probe.seeds:
+            score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
+            portfolio.tell(probe.cell, *probe.key, seed, score)
+        portfolio.release(probe)
+    assert forecast(study, portfolio, played) == [Forecast()] * 3
+
+
+@pytest.mark.parametrize(("iterations", "taken"), [(PROJECTIONS * 5, PROJECTIONS), (7, 7)])
+def test_projections_that_succeed_do_so_early(iterations: int, taken: int) -> None:
+    """One head of d_model is too narrow for the law; eight are wide enough."""
+    study = parse_study({
+        "name": "ours", "model": {"construction": "ours", "iterations": iterations},
+        "cells": [{"m": 16, "d_model": 8}],
+        "search": {"mode": "widest", "heads": [1, 8], "seeds": 3},
+    })  # fmt: skip
+    (cell,) = study.cells
+    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    work = 3 * iterations * step_cost(cell, 8) + 3 * taken * step_cost(cell, 64)
+    assert left == Forecast(2, 6, 3 * (iterations + taken), pytest.approx(work), False)
+
+
+FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}
+
+
+@pytest.mark.parametrize(
+    ("cell", "multiply_adds"),
+    [
+        ({"m": 64, "d_model": 16, "context": {"length": 5}}, 6 * 5 * 16 * 32),
+        ({"m": 64, "d_model": 16, "model": "ours"}, 2 * 64**2 * 32),
+        ({"m": 64, "d_model": 2, "model": "one-head"}, 4000 * 64**2 * 2 + 4 * 2**6),
+        ({"m": 16, "d_model": 64, "model": "one-head"}, 4000 * 16**2 * 64 + 4 * 64**6),
+        (
+            {"m": 64, "d_model": 16, "model": "transformer"}
+            | {"training": {"batch_size": 7, "weight_decay": 0.1}},
+            7 * (6 * 16 * (32 + 16) + 2 * 64 * 16),
+        ),
+        (
+            {"m": 32, "d_model": 16, "model": "facts", "database": FACTS},
+            6 * 32 * (10 * (16 + 1) + 32),
+        ),
+        (
+            {"m": 32, "d_model": 16, "model": "facts", "database": FACTS}
+            | {"training": {"batch_size": 7}},
+            6 * 7 * (10 * (16 + 1) + 32),
+        ),
+    ],
+)
+def test_a_step_costs_the_products_of_its_model(cell: dict[str, Any], multiply_adds: int) -> None:
+    assert step_cost(Cell.model_validate(cell), 32) == multiply_adds

@@ -7,13 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.faults import UserError
+from rgr_dist.paper import capacity_scale
 from rgr_dist.planning import memory
-from rgr_dist.planning.memory import check_memory, run_memory
+from rgr_dist.planning.memory import check_memory, machine_memory, run_memory
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.run import Run
@@ -73,7 +75,8 @@ def run_of(model: str, m: int, d_model: int, h: int, d_k: int) -> Run:
 def test_the_estimate_is_near_the_peak_that_was_measured_before(
     model: str, m: int, d_model: int, h: int, d_k: int, peak: float
 ) -> None:
-    assert 0.85 * peak < run_memory(run_of(model, m, d_model, h, d_k).cell, h * d_k) < 1.3 * peak
+    most = 1.3 if m < d_model else 1.1  # too much is expected of a wide layer
+    assert 0.88 * peak < run_memory(run_of(model, m, d_model, h, d_k).cell, h * d_k) < most * peak
 
 
 @pytest.mark.slow
@@ -209,3 +212,57 @@ def test_a_cell_that_is_done_is_reported_on_a_machine_that_could_not_train_it(
     assert json.loads(capsys.readouterr().out)["runs_left"] == 0
     assert call(["run", "small.yaml"]) == 0
     assert "nothing was left to train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limits", "available"),
+    [([], 3000), (["max\n"], 3000), (["2000\n"], 2000), (["max", "1000"], 1000), (["4000"], 3000)],
+)
+def test_a_container_may_have_less_memory_than_its_machine(
+    limits: list[str], available: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 300}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    files = [tmp_path / "none", *(tmp_path / f"{at}" for at in range(len(limits)))]
+    for file, text in zip(files[1:], limits, strict=True):
+        file.write_text(text)
+    monkeypatch.setattr(memory, "CGROUP_LIMITS", files)
+    assert machine_memory() == available
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, AttributeError])
+def test_a_machine_that_does_not_say_its_memory_is_given_every_study(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(name: str) -> int:
+        raise error(name)
+
+    monkeypatch.setattr(os, "sysconf", unknown)
+    monkeypatch.setattr(memory, "CGROUP_LIMITS", ())
+    assert machine_memory() is None
+    huge = parse_study({"name": "huge", "cells": [{"m": 2_000_000_000, "d_model": 2000}]})
+    check_memory(huge, huge.cells, None, "this machine")
+
+
+@pytest.mark.parametrize(
+    ("search", "D_K"),
+    [
+        ({"mode": "widest", "heads": [2, 50, 3]}, 50 * 64),
+        ({"mode": "grid", "heads": [1, 2], "D_K": [100, 4000, 70]}, 4000),
+        ({"heads": [1, 2]}, capacity_scale(2**14, 64)),
+        ({"heads": [1, 2], "max_D_K": 5}, 5),
+    ],
+)
+def test_a_search_needs_the_memory_of_its_first_width_or_its_largest_if_all_are_trained(
+    search: dict[str, Any], D_K: float
+) -> None:
+    cells = [{"m": 2**14, "d_model": 64}]
+    study = parse_study({"name": "x", "cells": cells, "search": search})
+    needed = run_memory(study.cells[0], D_K)
+    check_memory(study, study.cells, needed, "that machine")
+    with pytest.raises(UserError) as refused:
+        check_memory(study, study.cells, 0.999 * needed, "that machine")
+    assert str(refused.value) == (
+        f"m=16384,d_model=64: a run needs about {needed / 1e9:,.1f} GB of memory, and that machine "
+        f"has {0.999 * needed / 1e9:,.1f} GB; give smaller sizes, or a larger machine"
+    )

@@ -19,13 +19,16 @@ from rgr_dist.planning.portfolio import (
     open_portfolio,
     plan_cell,
     seed_test,
+    shown_arms,
     stored_search,
 )
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Budget, Probe, ProbeKey, Transition
+from rgr_dist.store.row import lost_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
@@ -330,7 +333,10 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     assert longer["run_id"] == Run(cell=long, h=1, d_k=9, seed=0).run_id
     limit = short.training.max_steps
     assert (longer["max_steps"], longer["trained_to"]) == (2 * limit, limit)
-    assert longer["steps"] == row["steps"]
+    assert (longer["steps"], longer["seconds"]) == (row["steps"], 0)
+    own = Run(cell=long, h=1, d_k=9, seed=0)
+    assert (longer["cell_id"], longer["config"]) == (long.cell_id, own.config_json)
+    assert at_larger_limits(study, row | {"stop_reason": "diverged"})
     assert smaller_limits(study, long) == [limit]
     assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
     (as_bad,) = at_larger_limits(study, row | {"stop_reason": "diverged", "score": None})
@@ -367,3 +373,173 @@ def test_a_failed_run_or_one_of_another_study_is_no_evidence() -> None:
     assert not portfolio.state(cell.cell_id).evidence
     Feed(study, portfolio).tell(run_row(cell, 1, 5, 0, stop_reason="diverged", score=None))
     assert portfolio.state(cell.cell_id).evidence == {(1, 5): {0: 0.0}}
+
+
+@pytest.mark.parametrize("refuted", [False, True])
+def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
+    """Width 4 passes on the first seeds; fresh ones may refute it, and 5 is the threshold then."""
+    graph = {"graph": {"family": "regular", "degree": 3}}
+    cells = [{"m": 16, "d_model": 8} | graph]
+    study = study_of(cells, heads=[2], confirm_seeds=3, intervals=False)
+    (cell,) = study.cells
+
+    def passes(probe: Probe) -> bool:
+        return probe.value >= 4 + (refuted and min(probe.seeds) >= 2)
+
+    rows = trained(study, passes=passes)
+    portfolio = open_portfolio(study, runs_of(rows))
+    (row,) = threshold_rows(study, portfolio)
+    size = {"m": 16, "d_model": 8, "degree": 3}
+    at, told = (
+        5 if refuted else 4,
+        {
+            "model": "max",
+            "graph": "regular",
+            "n_edges": 48,
+            "cell_id": cell.cell_id,
+            "max_steps": cell.training.max_steps,
+            "h": 2,
+            "status": "found",
+        },
+    )
+    assert (size | told).items() <= row.items()
+    assert (row["d_k"], row["D_K"], row["D_K_first"]) == (at, 2 * at, 8)
+    assert (row["mean_score"], row["n_seeds"], row["limited_by"]) == (1, 2, None)
+    assert (row["confirmed"], row["fresh_mean"], row["fresh_seeds"]) == (True, 1, 3)
+    sides = json.loads(row["certificate"])
+    probe = {"d_k": at, "D_K": 2 * at, "mean_score": 1}
+    assert (sides["pass"], sides["fresh"]) == (probe | {"n_seeds": 2}, probe | {"n_seeds": 3})
+
+    decided = decision_rows(study, portfolio)
+    for decision in decided:
+        assert (size | {"cell_id": cell.cell_id, "max_steps": told["max_steps"]}).items() <= (
+            decision.items()
+        )
+        first, count = decision["first_seed"], decision["n_seeds"]
+        scores = {row["seed"]: row["score"] for row in rows if row["d_k"] == decision["d_k"]}
+        behind = [scores[seed] for seed in range(first, first + count)]
+        assert decision["mean_score"] == sum(behind) / count
+        assert decision["verdict"] == ("pass" if decision["mean_score"] >= 0.99 else "fail")
+        assert first == (2 if decision["want"] == "fresh seeds" else 0)
+    fresh = [row["d_k"] for row in decided if row["want"] == "fresh seeds"]
+    assert fresh == ([4, 5] if refuted else [4])
+
+
+def test_a_plan_holds_what_the_study_asks_for() -> None:
+    asked = {"keep_within": 0.2, "keep_heads": [8], "intervals": "best", "confirm_seeds": 4}
+    study = study_of(**asked, transition_seeds=3, transition_window=0.25)
+    (cell,) = study.cells
+    plan = plan_cell(cell, study.search, Expectation(30.0, 3.0, 1.7, "it"))
+    assert (plan.guess_cost, plan.guess_arm, plan.spread) == (30, 3, 1.7)
+    assert (plan.cell, plan.words) == (cell.cell_id, study.search.sizes.words)
+    assert (plan.every_value, plan.every_arm, plan.cost) == (False, False, None)
+    assert plan.budget == Budget(f"{cell.training.max_steps} steps", None, None)
+    assert (plan.keep_within, plan.keep_arms, plan.intervals) == (0.2, (8,), "best")
+    assert (plan.confirm_seeds, plan.transition) == (4, Transition(3, 0.25))
+    assert plan_cell(cell, study_of(heads="all").search).every_arm
+    grid = plan_cell(cell, study_of(mode="grid", D_K=[8, 16], max_D_K=None).search)
+    assert (grid.every_value, grid.keep_within) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "guides"),
+    [
+        ({}, {1000: [None, None], 4000: [1000, None], 2000: [None, 4000]}),
+        (
+            {"mode": "grid", "D_K": [8], "max_D_K": None},
+            {4000: [None, None], 2000: [None, 4000], 1000: [None, 2000]},
+        ),
+    ],
+)
+def test_of_several_limits_the_least_is_searched_first_or_all_from_the_largest_down(
+    mode: dict[str, Any], guides: dict[int, list[int | None]]
+) -> None:
+    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": [1000, 2000, 4000]}}]
+    study = study_of(cells, **mode)
+    limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
+    for cell in study.cells:
+        budget = plan_cell(cell, study.search, budgets=study.cells).budget
+        before = [None if name is None else limits[name] for name in budget[1:]]
+        assert before == guides[cell.training.max_steps]
+
+
+@pytest.mark.parametrize(
+    ("asked", "widths"),
+    [({}, range(1, 17)), ({"max_d_vo": 5}, range(1, 6))],
+)
+def test_facts_are_searched_up_to_d_model_unless_a_limit_is_given(
+    asked: dict[str, Any], widths: range
+) -> None:
+    database = {"family": "function", "keys": 8, "queries": 4, "values": 8}
+    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": 2}} | asked
+    keys = {"name": "facts", "model": "facts", "database": database, "search": search}
+    study = parse_study(keys | {"cells": [{"d_model": 16}]})
+    plan = plan_cell(study.cells[0], study.search)
+    assert plan.axes == {2: widths, 4: widths}
+    assert plan.cost is not None
+    assert plan.cost(4, 3) == 6
+
+
+def test_all_heads_are_those_that_four_times_the_law_has_room_for() -> None:
+    cell = Cell(m=64, d_model=16)  # the law: 64 · 6 / 16 = 24
+    axes = plan_cell(cell, study_of(heads="all", max_D_K=None).search).axes
+    assert axes == {h: range(1, 96 // h + 1) for h in range(1, 97)}
+    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
+    largest = Cell(m=2**16, d_model=16)
+    with pytest.raises(StudyError) as refused:
+        plan_cell(largest, study_of(heads="all", max_D_K=10_001).search)
+    assert str(refused.value) == (
+        "search.heads: all are 10,001 of cell m=65536,d_model=16; list some, or give a max_D_K of "
+        "at most 10,000"
+    )
+    assert len(plan_cell(largest, study_of(heads="all", max_D_K=10_000).search).axes) == 10_000
+
+
+def test_the_rows_of_a_trial_are_its_own_or_read_off_for_other_limits() -> None:
+    training = {"max_steps": [1000, 2000]}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
+    short, long = study.cells
+    feed = Feed(study, open_portfolio(study, runs_of([])))
+    every = study.cells[0].training.check_every
+    ended = {"trained_to": 2000, "steps": every}
+    trained_long = run_row(long, 1, 9, 0, max_steps=2000, **ended)
+    read_off = run_row(short, 1, 9, 0, max_steps=1000, **ended)
+    assert feed.sorted_out([read_off, trained_long]) == ([trained_long], [read_off])
+    feed.tell(read_off)
+    assert feed.sorted_out([read_off, trained_long]) == ([trained_long], []), "it is known"
+    alone = run_row(short, 1, 8, 0, max_steps=1000, trained_to=1000, steps=every)
+    own, others = feed.sorted_out([alone])
+    assert (own, others) == ([alone], at_larger_limits(study, alone))
+    assert [row["cell_id"] for row in others] == [long.cell_id]
+
+
+def test_of_all_heads_those_are_shown_that_were_tried_or_are_next() -> None:
+    study = study_of(heads="all")
+    (cell,) = study.cells
+    rows = [run_row(cell, h, 1, seed, score=0.5) for h in (7, 3) for seed in (0, 1)]
+    for some in ([], rows):
+        state = open_portfolio(study, runs_of(some)).state(cell.cell_id)
+        following = {need.key.arm for need in state.needs}
+        assert shown_arms(state) == sorted(following | set(state.tried))
+        assert following
+    assert shown_arms(open_portfolio(study_of(), runs_of([])).state(cell.cell_id)) == [1, 2, 8]
+
+
+def test_a_stored_search_begins_where_the_study_first_expected_and_with_the_dearest_cell(
+    tmp_path: Path,
+) -> None:
+    study, store = study_of([{"m": [16, 32], "d_model": 8}]), Store(tmp_path)
+    small, large = study.cells
+    expected = {cell.cell_id: Expectation(7.0 + cell.m, 3.0, 1.7, "it") for cell in study.cells}
+    record(study, store, expected)
+    portfolio = stored_search(study, store).portfolio
+    assert [*portfolio.plans] == [large.cell_id, small.cell_id]
+    guesses = {cell: plan.guess_cost for cell, plan in portfolio.plans.items()}
+    assert guesses == {cell: one.D_K for cell, one in expected.items()}
+    first = portfolio.ask()
+    assert isinstance(first, Probe)
+    lost = Run(cell=large, seed=0, h=first.arm, d_k=first.value)
+    store.append(lost_rows([lost], "auto", "cpu"))
+    assert first.cell == large.cell_id
+    assert stored_search(study, store).portfolio.ask() != first
+    assert stored_search(study, store, retry_failed=True).portfolio.ask() == first
