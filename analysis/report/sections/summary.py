@@ -53,7 +53,8 @@ def section(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="summary",
         words=findings(results),
-        values=values | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)},
+        values=values
+        | {"one": True, "study": study, "finds": study.record.finds, "tiles": _tiles(results)},
     )
 
 
