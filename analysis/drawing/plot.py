@@ -18,7 +18,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Transform, offset_copy
 
@@ -274,7 +273,7 @@ def _line(ax: Axes, line: Line) -> None:
             va="center",
             color=INK["soft"],
             fontsize=7,
-            path_effects=[withStroke(linewidth=2.5, foreground=INK["page"])],
+            bbox={"facecolor": INK["page"], "edgecolor": "none", "pad": 0.3},
         )
 
 

@@ -60,15 +60,14 @@ def draw_law(
     ]
     ratio = _panel(x, y, 170, ratios, each, others, divided)
     legend = [Key(text=law[0], line="ours")] if law else []
-    legend += [Key(text=words, line=look) for look, words, _ in curves if look != "also"]
-    also = [words for look, words, _ in curves if look == "also"]
+    legend += [Key(text=words, line=look) for look, words, _ in curves]
     if published:
         legend.append(PUBLISHED)
     legend += head_keys((int(row["h_star"]) for row in cells if row["h_star"]), "h*")
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
-        caption=CAPTION + (f" Finely dotted: {'; '.join(also)}." if also else ""),
+        caption=CAPTION,
         panels=(main, ratio),
         legend=tuple(legend),
         zoom=True,

@@ -133,7 +133,7 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
         line = fitted.get(name)
         if line is not None and line.slope is not None:
             of = "" if name == "D_K" else f", {line.cells}"
-            words = f"our cells by the paper’s estimator{of}: {three_digits(line.slope)} x"
+            words = f"least squares through 0{of}: {three_digits(line.slope)} x"
             drawn.append(("also", words, power_curve(line.slope, 1.0)))
     theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
     if theirs is not None:

@@ -117,9 +117,6 @@ def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel
     assert [line.label for line in curves] == [f"degree = {degree}" for degree in (1, 2, 4, 8)]
     assert all(panel.x.at(x) <= 1 and panel.y.at(y) <= 1 for line in curves for x, y in line.points)
     assert not any(line.label for line in ratio.lines)
-    keys = figure_of(laws.law(made_up.results_of(study, [], rows)), "law")
-    assert "estimator" not in " ".join(key.text for key in keys.legend)
-    assert "Finely dotted: our cells by the paper’s estimator" in keys.caption
 
 
 def test_a_caption_tells_of_the_marks_that_are_drawn() -> None:
