@@ -160,10 +160,12 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
             yield _beside(law.source, quantity, theirs, own, agrees, note, three_digits)
         power = tests.get((name, "log"))
         if power is not None and power.p_value is not None and power.exponent is not None:
-            what = "slope and power tested together, as a law of every cell"
-            note = f"{what}, on the log scale: {p_words(power.p_value)}"
-            agrees, own = bool(power.compatible), power.exponent
-            yield _beside(law.source, f"power of {of}", 1, own, agrees, note, three_digits)
+            note = f"as a law of every cell, on the log scale: {p_words(power.p_value)}"
+            yield PublishedFigure(
+                law.source, f"slope and power together of {of}", f"{law.slope:g} x^1",
+                f"power {three_digits(power.exponent)}",
+                verdict="agrees" if power.compatible else "differs", note=note,
+            )  # fmt: skip
 
 
 def _width_figures(known: Cells) -> Iterator[PublishedFigure]:

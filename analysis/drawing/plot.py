@@ -273,6 +273,7 @@ def _line(ax: Axes, line: Line) -> None:
             va="center",
             color=INK["soft"],
             fontsize=7,
+            bbox={"facecolor": INK["page"], "edgecolor": "none", "pad": 0.3},
         )
 
 

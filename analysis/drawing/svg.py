@@ -152,11 +152,13 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel) -> str:
 def _end(line: Line, panel: Panel) -> str:
     x, y = line.points[-1]
     kind = "end roomy" if line.width_to_label else "end"
+    label = words(line.label or "")
     up = panel.height * (1 - panel.y.at(y))
     beside = 'dx="-9" style="text-anchor:end"' if line.before else 'dx="9"'
     dy = 4 if line.level else -6 if line.before else 13
     at = f'x="{_across(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{dy}"'
-    return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
+    halo = f'<text class="{kind} halo" aria-hidden="true" {at}>{label}</text>'
+    return f'{halo}<text class="{kind}" {at}>{label}</text>'
 
 
 def _point(point: Point, panel: Panel) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -19,12 +19,18 @@ BEST = (
     "compression stand side by side."
 )
 SPLITS = (
-    "D_K(h), the smallest passing total key width of h heads, cell by cell: the lowest mark is "
-    "D_K* at h*. Bars run from the optimistic to the conservative D_K. An arrow is a lower bound "
-    "where a head has no threshold: it is pruned, far above the best; censored, as no allowed "
-    "width passes; inconsistent, as a width passes below one that fails; or not finished. "
-    "With keep_within: none every head count is searched to its end."
+    "D_K(h), the smallest passing total key width of h heads, cell by cell. Dotted: D_K*, the "
+    "smallest of all."
 )
+BARS = " Bars run from the optimistic to the conservative D_K."
+ARROWS = {
+    "pruned": "pruned, as none of its widths near D_K* passes, though wider ones may (with "
+    "keep_within: none every head count is searched to its end)",
+    "censored": "censored, as no allowed width passes",
+    "inconsistent": "inconsistent, as a width passes below one that fails",
+    "open": "not finished",
+}
+"""Why a head count has no threshold, by its status."""
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "
     "at a mark and fails at the next narrower width tried. Bars run from the optimistic to the "
@@ -42,7 +48,7 @@ def draw_best_heads(
     x = [float(row["compression"]) for row in cells]
     reach = [row[name] for row in cells for name in ("h_star", "h_low", "h_high") if row[name]]
     reach += [row["h"] for row in published]
-    across = log2_axis("compression m′ / d_model", x or [1, 32], pad=1.4)
+    across = log2_axis("compression x = m′ / d_model", x or [1, 32], pad=1.4)
     up = log2_axis("best number of heads h*", [*reach, 1, 8], pad=1.4)
     shift = _shifts(cells)
     lines = [Line(points=along(curve, across), look=look) for look, _, curve in curves]
@@ -91,7 +97,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
     """
     arm, total = axis.shown_arm, axis.total
     listed = sorted({row[axis.arm] for row in heads})
-    panels = []
+    panels, bounds = [], set()
     for cell in cells:
         own = [row for row in heads if row["anchor"] == cell["anchor"]]
         seen = [row for row in own if row[total] is not None or row["at_least"] is not None]
@@ -111,6 +117,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
             )
             for row in seen
         ]
+        bounds |= {row["status"] for row in seen if row[total] is None}
         lines = _equal_parameters(x, y, axis) if axis.arm == "d_k" else []
         best = cell["status"]
         if cell[total] is not None:
@@ -134,11 +141,24 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
     return Figure(
         name="splits" if arm == "h" else "frontier",
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
-        caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
+        caption=_caption(panels, bounds)
+        if axis.has_rivals
+        else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
         legend=head_keys(listed) if arm == "h" else (),
         columns=columns_of(cells),
     )
+
+
+def _caption(panels: Sequence[Panel], bounds: Collection[str]) -> str:
+    """How to read the marks of D_K(h) that are drawn, with the statuses of its arrows."""
+    points = [point for panel in panels for point in panel.points]
+    bars = BARS if any((point.low or 0) < (point.high or 0) for point in points) else ""
+    if not bounds:
+        return SPLITS + bars
+    reasons = "; ".join(words for status, words in ARROWS.items() if status in bounds)
+    arrow = "An arrow starts at the smallest width not excluded of a head count without a threshold"
+    return f"{SPLITS}{bars} {arrow}: {reasons}."
 
 
 def _equal_parameters(x: Axis, y: Axis, axis: SizeAxis) -> list[Line]:

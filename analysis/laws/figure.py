@@ -32,7 +32,7 @@ def draw_law(
     cells: Sequence[Row],
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
-    law: tuple[str, Sequence[tuple[Place, ...]]] | None = None,
+    law: tuple[str, Sequence[Line]] | None = None,
 ) -> Figure:
     """D_K* against m′ log₂ m / d_model, and D_K* divided by it.
 
@@ -40,19 +40,24 @@ def draw_law(
         cells: rows of ``thresholds.rows.cells_of``.
         curves: laws to draw: look, words for the legend, and D_K* as a function of the scale.
         published: rows with the scale and D_K* of cells as published, with ``text``.
-        law: a law that is no function of the scale alone: words for the legend, and a curve's
-            places for each d_model and degree.
+        law: a law that is no function of the scale alone: words for the legend, and a curve for
+            each d_model and degree.
     """
     scales = [float(row["scale"]) for row in cells]
-    x = log2_axis("m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
+    x = log2_axis("x = m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
     widths = _reach([*cells, *published]) or [1, 1024]
     y = log2_axis("smallest total key width D_K*", widths, pad=1.35, finer=True)
-    of_sizes = law[1] if law else ()
+    of_sizes = [replace(curve, points=_within(curve, x, y)) for curve in (law[1] if law else ())]
     main = _panel(x, y, 340, cells, curves, published, of_sizes, labelled=True)
     ratios, others = ([_ratio(row) for row in rows] for rows in (cells, published))
     y = ratio_axis("D_K* · d_model / (m′ log₂ m)", _reach([*ratios, *others]) or [1.0], pad=1.25)
     each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
-    divided = [tuple((scale, D_K / scale) for scale, D_K in curve) for curve in of_sizes]
+    divided = [
+        replace(
+            curve, points=tuple((scale, D_K / scale) for scale, D_K in curve.points), label=None
+        )
+        for curve in of_sizes
+    ]
     ratio = _panel(x, y, 170, ratios, each, others, divided)
     legend = [Key(text=law[0], line="ours")] if law else []
     legend += [Key(text=words, line=look) for look, words, _ in curves]
@@ -67,6 +72,12 @@ def draw_law(
         legend=tuple(legend),
         zoom=True,
     )
+
+
+def _within(curve: Line, across: Axis, up: Axis) -> tuple[Place, ...]:
+    """The places of a curve inside the panel, where its label shows."""
+    places = curve.points
+    return tuple(at for at in places if across.at(at[0]) <= 1 and up.at(at[1]) <= 1) or places
 
 
 def _reach(rows: Sequence[Row]) -> list[float]:
@@ -92,11 +103,11 @@ def _panel(
     cells: Sequence[Row],
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
-    of_sizes: Sequence[tuple[Place, ...]],
+    of_sizes: Sequence[Line],
     labelled: bool = False,
 ) -> Panel:
     lines = [Line(points=along(curve, x), look=look) for look, _, curve in curves]
-    lines += [Line(points=places, look="ours") for places in of_sizes]
+    lines += of_sizes
     points = [
         Point(
             x=float(row["scale"]),

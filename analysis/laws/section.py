@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rgr_dist.analysis.drawing.panel import Place
+from rgr_dist.analysis.drawing.panel import Line
 from rgr_dist.analysis.drawing.points import Curve
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.laws import conclusions
@@ -84,20 +84,23 @@ def _beside(fits: Fits, law: Candidate) -> str:
     return f"{said}: the grey line. Its AICc is {than} than the law’s."
 
 
-def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place, ...]]]:
+def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[Line]]:
     """A law as a curve for each d_model and degree of the cells, over m.
 
     Returns:
-        Words for the legend, and the places of each curve: m′ log₂ m / d_model and D_K*.
+        Words for the legend, and the curves: D_K* against m′ log₂ m / d_model, labelled where they
+        differ in the degree alone (the cells of each d_model have labels of their own).
     """
     drawn = []
+    each = [name for name in ("d_model", "degree") if cells[name].nunique() > 1]
     m = np.geomspace(cells["m"].min() / 2, cells["m"].max() * 2, 40)
     degrees = cells["n_edges"] / cells["m"]  # the mean degree for an edge list
     for d_model, degree in sorted(set(zip(cells["d_model"], degrees, strict=True))):
         sizes = pd.DataFrame({"m": m, "d_model": d_model, "n_edges": degree * m})
         D_K = np.exp(law_at(law, sizes))
-        drawn.append(tuple(zip(degree * m * np.log2(m) / d_model, D_K, strict=True)))
-    each = [name for name in ("d_model", "degree") if cells[name].nunique() > 1]
+        points = tuple(zip(degree * m * np.log2(m) / d_model, D_K, strict=True))
+        label = f"degree = {degree:.3g}" if each == ["degree"] else None
+        drawn.append(Line(points=points, look="ours", label=label, before=True))
     at = f", over m at each {' and '.join(each)}" if each else ""
     return f"{conclusions.with_numbers(law)}{at}", drawn
 
@@ -130,7 +133,7 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
         line = fitted.get(name)
         if line is not None and line.slope is not None:
             of = "" if name == "D_K" else f", {line.cells}"
-            words = f"our cells by the paper’s estimator{of}: {three_digits(line.slope)} x"
+            words = f"least squares through 0{of}: {three_digits(line.slope)} x"
             drawn.append(("also", words, power_curve(line.slope, 1.0)))
     theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
     if theirs is not None:
@@ -167,7 +170,7 @@ def which_law(results: StudyResults) -> Section | None:
     words.append(conclusions.left_out(fits))
     shown = []
     if any(one.status == "fitted" for one in fits.candidates):
-        shown.append(_candidates(fits.candidates))
+        shown.append(_candidates(fits))
     shown.append(_fits(results, fits.laws, fits.rejected))
     if len(fits.cells):
         shown.append(_cells(results))
@@ -186,7 +189,12 @@ def _percent(name: str, head: str) -> Column:
     return Column(head, lambda row: None if row[name] is None else f"{100 * row[name]:.0f} %")
 
 
-def _candidates(candidates: list[Candidate]) -> Table:
+def _candidates(fits: Fits) -> Table:
+    tested = {conclusions.PROPORTIONAL: "D_K", conclusions.POWER: "D_K_power"}
+    rows = [dataclasses.asdict(one) for one in fits.candidates]
+    for row in rows:
+        if tested.get(row["name"]) in fits.rejected:
+            row["reason"] = "rejected by its lack-of-fit test"
     return Table(
         name="table-candidates",
         caption=(
@@ -206,7 +214,7 @@ def _candidates(candidates: list[Candidate]) -> Table:
             Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
         ],
-        rows=[dataclasses.asdict(one) for one in candidates],
+        rows=rows,
         cell=None,
     )
 

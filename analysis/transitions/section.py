@@ -144,9 +144,11 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             Column("collapsed", "collapsed"),
             Column("top score", top, "top"),
             Column("middle D_K", "score_middle", form=".1f"),
-            Column("width", "score_width", form=".2f"),
+            Column("score width", "score_width", form=".2f"),
             with_limits("half pass at D_K", "share_middle", "share_low", "share_high", "?", ".1f"),
-            with_limits("width", "share_width", "share_width_low", "share_width_high", "0", ".2f"),
+            with_limits(
+                "passing width", "share_width", "share_width_low", "share_width_high", "0", ".2f"
+            ),
         ],
         rows=rows,
         folded="Fitted transitions",

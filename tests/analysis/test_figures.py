@@ -102,6 +102,38 @@ def test_a_law_that_is_the_same_in_every_cell_is_one_width_and_a_level_line() ->
     assert figure.legend[0].text == f"D_K* = {line.points[0][1]:.1f}"
 
 
+def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel() -> None:
+    graph = {"family": "regular", "degree": [1, 2, 4, 8]}
+    cells = [{"m": 64, "d_model": 8, "graph": graph}]
+    study = parse_study({"name": "denser", "cells": cells, "search": {"heads": [1]}})
+    widths = [
+        round(0.5 * cell.n_edges * math.log2(64**2 / cell.n_edges) / 8) for cell in study.cells
+    ]
+    rows = [
+        made_up.threshold_row(cell, 1, D_K) for cell, D_K in zip(study.cells, widths, strict=True)
+    ]
+    panel, ratio = figure_of(laws.law(made_up.results_of(study, [], rows)), "law").panels
+    curves = [line for line in panel.lines if line.look == "ours"]
+    assert [line.label for line in curves] == [f"degree = {degree}" for degree in (1, 2, 4, 8)]
+    assert all(panel.x.at(x) <= 1 and panel.y.at(y) <= 1 for line in curves for x, y in line.points)
+    assert not any(line.label for line in ratio.lines)
+
+
+def test_a_caption_tells_of_the_marks_that_are_drawn() -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2])
+    (cell,) = study.cells
+    found = made_up.threshold_row(cell, 1, 10, D_K_low=10, D_K_high=10)
+    for status, reason in (("pruned", "none of its widths"), ("censored", "no allowed width")):
+        bound = made_up.threshold_row(cell, 2, None, status=status, D_K_low=8, D_K_high=None)
+        caption = figure_of(
+            heads.section(made_up.results_of(study, [], [found, bound])), "splits"
+        ).caption
+        assert reason in caption
+        assert ("pruned" in caption, "Bars" in caption) == (status == "pruned", False)
+    alone = figure_of(heads.section(made_up.results_of(study, [], [found])), "splits").caption
+    assert "arrow" not in alone
+
+
 def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
     cells = (64, 64, 1), (64, 16, 5), (128, 32, 5), (256, 64, 6)
     figure = figure_of(laws.law(searched(*cells)), "law")

@@ -14,7 +14,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.comparison.accuracy import splits
 from rgr_dist.analysis.report.comparison.differences import differences
 from rgr_dist.analysis.report.comparison.section import answer, summary
-from rgr_dist.analysis.report.comparison.widths import cells
+from rgr_dist.analysis.report.comparison.widths import cells, laws
 from rgr_dist.analysis.report.publish import comparison
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
@@ -70,8 +70,12 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
         f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one (geometric mean over "
         f"3 cells; 95 % t-interval {low:#.3g} to {high:#.3g}): no difference is shown."
     )
-    assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
-    assert section.words[2].startswith("They differ in search.seeds (10; 5).")
+    assert section.words[1].startswith("They differ in search.seeds (10; 5).")
+    assert section.words[2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
+    page, _ = comparison(*pair, NAMES)
+    texts = "They differ in", "total key width of", 'id="cells-', "The ratio goes", "What was asked"
+    places = [page.index(text) for text in texts if text in page]
+    assert places == sorted(places)
     assert section.words[3] == (
         "In one, D_K* is the smallest width, over h = 2, whose mean test F1 over 10 seeds is at "
         "least 0.99, within 20,000 steps."
@@ -186,6 +190,7 @@ def test_without_several_ratios_no_mean_is_told(
     section = cells(pair, NAMES)
     assert section is not None
     (table,) = section.shown
+    assert laws(pair, NAMES) is None, "no cells of a law"
     if said.startswith("No cell"):
         assert section.figures == []
         assert {table.rows[0][name] for name in ("ratio", "ratio_low", "ratio_words")} == {None}

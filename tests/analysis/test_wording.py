@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -219,9 +220,18 @@ def summary_of(results: StudyResults) -> list[str]:
 def test_what_was_asked(sizes: list[tuple[int, int]], limits: Any, words: str) -> None:
     cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
     study = parse_study({"name": "x", "cells": cells, "training": {"max_steps": limits}})
-    said = summary_of(made_up.results_of(study, [], []))[0]
+    told = summary_of(made_up.results_of(study, [], []))
+    (said,) = (line for line in told if "we asked" in line)
     assert said.startswith(words)
     assert ("at step limits from 5,000 to 20,000, we asked" in said) == (limits != 20_000)
+
+
+def test_a_study_of_an_edge_list_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "friends.csv").write_text("0,1\n1,2\n2,0\n0,2\n")
+    graph = {"family": "edges", "file": str(tmp_path / "friends.csv")}
+    study = parse_study({"name": "x", "cells": [{"m": 20, "d_model": 16, "graph": graph}]})
+    told = summary_of(made_up.results_of(study, [], []))
+    assert any("holds the 4 edges of friends.csv: a mean test" in line for line in told)
 
 
 @pytest.mark.parametrize(

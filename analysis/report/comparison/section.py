@@ -32,13 +32,13 @@ def summary(pair: Pair, names: Names) -> Section:
     tiles += [
         (clock(float(cost["seconds"].sum())), f"processor time, {name}") for cost, name in costs
     ]
-    study = pair[0].study
+    study, told = pair[0].study, caveats(pair, names)
     return Section(
         name="summary",
         title=f"{names[0]} and {names[1]}",
         template="side-by-side",
-        words=[*said, *caveats(pair, names)] if shared else [],
-        values={"names": names, "shared": shared, "study": study, "tiles": tiles}
+        words=[said[0], *told[:1], *said[1:], *told[1:]] if shared else [],
+        values={"one": False, "shared": shared, "study": study, "tiles": tiles}
         | {"finds": study.record.finds, "one_limit": False},
     )
 

@@ -64,7 +64,7 @@ def cells(pair: Pair, names: Names) -> Section | None:
 
 
 def laws(pair: Pair, names: Names) -> Section | None:
-    """The fits of both studies, by name."""
+    """The fits of both studies, by name; None if no law could be fitted."""
     if by_accuracy(pair):
         return None
     fits = [fits_of(results) for results in pair]
@@ -74,8 +74,10 @@ def laws(pair: Pair, names: Names) -> Section | None:
         | {"a": law_words(law, fits[0].rejected)}
         | {"b": law_words(second[name], fits[1].rejected)}
         for name, law in first.items()
-        if name in second and (law.n or second[name].n)
+        if name in second and "fitted" in (law.status, second[name].status)
     ]
+    if not rows:
+        return None
     table = Table(
         name="table-laws",
         caption="The fits of each study to its own cells, 95 % intervals in brackets.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rgr_dist.analysis.budgets import step_limits
@@ -45,7 +46,9 @@ def findings(results: StudyResults) -> list[str]:
 def section(results: StudyResults) -> Section:
     """The head of the page."""
     study = results.study
-    values: dict[str, Any] = {"cells": cells_of(results)}
+    lists = {cell.graph: study.written(cell.graph) for cell in study.cells}
+    names = (Path(written.get("file", "a list")).name for written in lists.values())
+    values: dict[str, Any] = {"cells": cells_of(results), "edge_lists": ", ".join(names)}
     if study.record.finds == "D_K":
         values |= {"one_limit": step_limits.limits(results).empty}
     return Section(
@@ -53,7 +56,8 @@ def section(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="summary",
         words=findings(results),
-        values=values | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)},
+        values=values
+        | {"one": True, "study": study, "finds": study.record.finds, "tiles": _tiles(results)},
     )
 
 

@@ -18,7 +18,7 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.predict import predict_sizes
 from rgr_dist.analysis.laws.scaling_laws import by_name
-from rgr_dist.analysis.laws.section import law_words
+from rgr_dist.analysis.laws.section import law_words, which_law
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
@@ -74,6 +74,12 @@ def test_a_law_that_its_lack_of_fit_test_rejects_is_told(
     assert f"{every[:-1]}; w{wide[1:]}" == conclusions.growth(told)
     assert tested == rejected
     assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
+    monkeypatch.setattr("rgr_dist.analysis.laws.section.fits_of", lambda results: told)
+    section = which_law(results)
+    assert section is not None
+    notes = {row["name"]: row["reason"] for row in section.shown[0].rows}
+    assert notes["m log m/d"] == "rejected by its lack-of-fit test"
+    assert notes["(m log m/d)^a"] is None
     listed = law_words(by_name(fits.laws)["D_K"], told.rejected)
     assert listed == f"{law_words(by_name(fits.laws)['D_K'])}, rejected by its lack-of-fit test"
 

@@ -74,7 +74,7 @@ def test_the_curves_of_shares(page: str, cells: Cells) -> None:
                 assert row["half pass at DK"] == kind(x, good, bad)
                 continue
             middle_text, _, _ = row["half pass at DK"].partition(" ")
-            width_text, _, width_ends = row["width 2"].partition(" ")
+            width_text, _, width_ends = row["passing width"].partition(" ")
             if is_one_step(good, bad):
                 assert float(width_text) < 0.1
                 assert width_ends.startswith("[0–")
