@@ -42,7 +42,7 @@ OVERLAPS = """() => {
     [...document.querySelectorAll(query)].flatMap((node) => crossing(boxes(inner, node), slack));
   return [
     ...crossing(boxes(parts, document), 1),
-    ...within("svg.plot", "text", 1.5),
+    ...within("svg.plot", "text:not(.halo)", 1.5),
     ...within(".legend", ".key", 1),
   ];
 }"""
