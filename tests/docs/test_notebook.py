@@ -25,7 +25,9 @@ def kinds(cell: dict[str, Any]) -> list[tuple[str, frozenset[str]]]:
 def test_every_cell_was_executed_in_order_and_shows_something() -> None:
     assert [cell["execution_count"] for cell in CODE] == list(range(1, len(CODE) + 1))
     shown = {kind for cell in CODE for kind, _ in kinds(cell)}
-    assert shown == {"display_data", "execute_result"}, "no error and nothing on standard error"
+    assert shown == {"display_data", "execute_result", "stream"}, "no error"
+    streams = {out["name"] for cell in CODE for out in cell["outputs"] if "name" in out}
+    assert streams == {"stdout"}, "nothing on standard error"
     assert all(cell["outputs"] for cell in CODE)
     assert any("image/svg+xml" in forms for cell in CODE for _, forms in kinds(cell))
 
