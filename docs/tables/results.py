@@ -168,17 +168,10 @@ def _law(study: str, name: str) -> Record:
     return next(law for law in printed(study, "fit")["laws"] if law["name"] == name)
 
 
-def power(study: str) -> str:
-    """The power of the capacity scale by which D_K* grows, of all cells and of the wide ones."""
-    every, wide = _law(study, "D_K_power"), _law(study, "D_K_power_wide")
-    low, high = every["exponent_low"], every["exponent_high"]
-    narrow = every["n"] - wide["n"]
-    wide_low, wide_high = wide["exponent_low"], wide["exponent_high"]
-    return (
-        f"{every['exponent']:.2f} (95 % interval {low:.2f} to {high:.2f} over {every['n']} cells; "
-        f"{wide['exponent']:.2f}, {wide_low:.2f} to {wide_high:.2f}, without the {narrow} cells of "
-        r"$d_\text{model} = 16$, $m > 64$)"
-    )
+def power(study: str, name: str = "D_K_power") -> str:
+    """``1.32 [1.19 to 1.44]``: the power of the capacity scale by which D_K* grows."""
+    law = _law(study, name)
+    return f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
 
 
 def powers(study: str) -> str:
@@ -249,19 +242,20 @@ def lower() -> str:
     return ", ".join(told)
 
 
-def misfit(study: str) -> str:
+def misfit(study: str, tested: bool = True) -> str:
     """How far the cells lie from their power law, and how far noise alone would put them."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
-    far = unexplained(_law(study, "D_K_power")["scatter"], test["p_value"])
+    far = unexplained(_law(study, "D_K_power")["scatter"], test["p_value"] if tested else None)
     return f"{far}, while seeds and whole-number $d_k$ explain {100 * test['noise']:.0f} %"
 
 
-def unexplained(scatter: float, p_value: float) -> str:
+def unexplained(scatter: float, p_value: float | None) -> str:
     """``20 % ($p \\approx 10^{-31}$)``: the scatter about a law, and the p of its lack of fit.
 
     The test takes the power law that lies nearest to the cells by χ², so that it rejects every one.
     """
-    return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
+    told = f"{100 * scatter:.0f} %"
+    return told + (f" ($p \\approx 10^{{{round(math.log10(p_value))}}}$)" if p_value else "")
 
 
 def slope(study: str, name: str) -> str:
@@ -294,7 +288,9 @@ def against_published(study: str, name: str, scale: str = "linear") -> str:
 PIECES: dict[str, Callable[[], str]] = {
     "base-grid best": partial(best, "base-grid"),
     "base-grid power": partial(power, "base-grid"),
+    "base-grid power-wide": partial(power, "base-grid", "D_K_power_wide"),
     "base-grid misfit": partial(misfit, "base-grid"),
+    "base-grid scatter": partial(misfit, "base-grid", tested=False),
     "constructions widths": constructed,
     "from-constructed widths": from_constructed,
     "exponent powers": partial(powers, "exponent"),
