@@ -34,7 +34,6 @@ from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
-from tests.store.made_up_runs import failed_row
 
 
 def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -108,54 +107,6 @@ def test_decisions_are_numbered_within_their_cell() -> None:
             told = ("want", "first_seed", "reason", "verdict", "mean_score", "n_seeds", "evidence")
             assert [row[name] for name in told] == [getattr(decision, name) for name in told]
     assert all(row["D_K"] == row["h"] * row["d_k"] for row in table)
-
-
-def test_a_plan_has_what_the_study_says_of_its_search() -> None:
-    cell = Cell(m=64, d_model=16)
-    own = papers_expectation(cell)
-    keys = {"heads": [1, 2], "keep_within": 0.25, "intervals": False, "keep_heads": [2]}
-    keys |= {"confirm_seeds": 7, "transition_seeds": 3, "transition_window": 0.4}
-    plan = plan_cell(cell, study_of(**keys).search)
-    assert (plan.cell, plan.guess_cost, plan.guess_arm) == (cell.cell_id, own.D_K, own.h)
-    assert (plan.spread, plan.keep_within, plan.keep_arms) == (own.spread, 0.25, (2,))
-    assert (plan.intervals, plan.every_value, plan.every_arm) == (False, False, False)
-    assert (plan.confirm_seeds, plan.transition) == (7, Transition(3, 0.4))
-    assert plan.budget == Budget(f"{cell.training.max_steps} steps")
-    assert (plan.words.value, plan.words.cost, plan.words.arms) == ("d_k", "D_K", "heads")
-    assert plan_cell(cell, Search(heads=(1,), mode="widest")).keep_within is None
-    assert plan_cell(cell, study_of(heads="all").search).every_arm
-    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
-
-
-def test_a_stored_search_starts_as_expected_and_retries_what_failed_if_asked(
-    tmp_path: Path,
-) -> None:
-    study, store = study_of([{"m": [16, 32], "d_model": 8}], heads=[1]), Store(tmp_path)
-    small, large = (cell.cell_id for cell in study.cells)
-    own = {cell: Expectation(20.0, 1.0, 1.5, "made up") for cell in (small, large)}
-    record(study, store, own)
-    portfolio = stored_search(study, store).portfolio
-    assert list(portfolio.plans) == [large, small], "what costs most comes first"
-    assert {plan.guess_cost for plan in portfolio.plans.values()} == {20.0}
-    first = portfolio.ask()
-    assert isinstance(first, Probe)
-    cell = Feed(study, portfolio).cells[first.cell]
-    store.append([failed_row(h=1, d_k=first.value, seed=seed, cell=cell) for seed in (0, 1)])
-    assert stored_search(study, store, retry_failed=True).portfolio.ask() == first
-    assert stored_search(study, store).portfolio.ask() != first
-
-
-@pytest.mark.parametrize("is_grid", [False, True])
-def test_of_several_limits_the_smallest_is_searched_first_then_the_largest(is_grid: bool) -> None:
-    grid = {"mode": "grid", "D_K": [8], "max_D_K": None} if is_grid else {}
-    training = {"max_steps": [1000, 2000, 3000, 4000]}
-    study = study_of([{"m": 16, "d_model": 8, "training": training}], **grid)
-    budgets = study.budgets[study.cells[0].cell_id]
-    ids = [cell.cell_id for cell in budgets]
-    follows = [plan_cell(cell, study.search, None, budgets).budget[1:] for cell in budgets]
-    first = (None, ids[1] if is_grid else None)
-    last = (None if is_grid else ids[0], None)
-    assert follows == [first, (None, ids[2]), (None, ids[3]), last]
 
 
 @pytest.mark.parametrize("model", ["max", "value"])
@@ -439,22 +390,30 @@ def test_a_plan_holds_what_the_study_asks_for() -> None:
     assert plan_cell(cell, study_of(heads="all").search).every_arm
     grid = plan_cell(cell, study_of(mode="grid", D_K=[8, 16], max_D_K=None).search)
     assert (grid.every_value, grid.keep_within) == (True, None)
+    assert plan_cell(cell, Search(heads=(1,), mode="widest")).keep_within is None
+    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
+    own, papers = plan_cell(cell, study_of(intervals=False).search), papers_expectation(cell)
+    assert own.intervals is False
+    assert (own.guess_cost, own.guess_arm, own.spread) == (papers.D_K, papers.h, papers.spread)
 
 
 @pytest.mark.parametrize(
     ("mode", "guides"),
     [
-        ({}, {1000: [None, None], 4000: [1000, None], 2000: [None, 4000]}),
+        (
+            {},
+            {1000: [None, None], 4000: [1000, None], 3000: [None, 4000], 2000: [None, 3000]},
+        ),
         (
             {"mode": "grid", "D_K": [8], "max_D_K": None},
-            {4000: [None, None], 2000: [None, 4000], 1000: [None, 2000]},
+            {4000: [None, None], 3000: [None, 4000], 2000: [None, 3000], 1000: [None, 2000]},
         ),
     ],
 )
 def test_of_several_limits_the_least_is_searched_first_or_all_from_the_largest_down(
     mode: dict[str, Any], guides: dict[int, list[int | None]]
 ) -> None:
-    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": [1000, 2000, 4000]}}]
+    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": [1000, 2000, 3000, 4000]}}]
     study = study_of(cells, **mode)
     limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
     for cell in study.cells:
