@@ -24,9 +24,9 @@ settings.load_profile("repeatable")
 
 LONGEST = (
     "cli/test_faults.py",
-    "analysis/test_page_in_browser.py",
     "engines/fused/test_training.py",
     "engines/fused/test_evaluation.py",
+    "analysis/test_page_in_browser.py",
     "engines/lanes/test_transformer.py",
     "search/test_ray_threshold.py",
     "engines/test_graphs.py",
@@ -40,7 +40,7 @@ LONGEST = (
     "search/test_retests_and_every_arm.py",
     "test_kernel_cache.py",
 )
-"""Files that take longest: one that waits for Ray, then one that takes a core, and so on."""
+"""Files that take longest. The first runs the small study on Ray; the second needs no study."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -94,7 +94,7 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A driver of the small study that has stored its first runs."""
     before = len(parts(folder))
     with subprocess.Popen(
-        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        [*RGR, "run", "small.yaml", "--cpus", "1"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -130,7 +130,7 @@ def test_a_driver_told_to_end_then_one_killed_then_a_worker_lose_nothing_and_cha
             driver.send_signal(number)
         _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130
-    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
+    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 1\n"
     assert not list(temporary.iterdir())
 
     with in_mid_study(tmp_path) as driver:

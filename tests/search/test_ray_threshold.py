@@ -88,10 +88,6 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
     assert store.read_text() == written
     with pytest.raises(ValueError, match=r"holds scores of .*; give another file"):
         find_threshold(Loss, values=range(1, 65), bounds=(0, 1), **search)
-    lines = written.splitlines(keepends=True)
-    store.write_text("".join(lines[:-1]) + lines[-1][:9])  # as a crash might leave it
-    mended = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
-    assert mended == found
 
 
 def test_a_class_with_its_own_resources_and_checkpoints_whose_loss_is_to_be_small() -> None:
@@ -146,22 +142,10 @@ def test_what_setup_raises_ends_the_search_and_is_told() -> None:
     assert len(found.errors) == 1
 
 
-def test_a_metric_that_is_never_reported_is_told_with_those_that_are() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^metric: the trainable never reported 'acc'; it reported accuracy, loss$",
-    ):
-        find_threshold(train, "width", [60], "acc", 0.4, seeds=1)
-
-
-def test_a_trial_that_fits_nowhere_is_refused() -> None:
+def test_a_trial_that_fits_nowhere_is_refused_the_first_or_a_later_one() -> None:
     with pytest.raises(ValueError, match=r"^resources: a trial asks for 1 GPU, and Ray has 0; "):
         find_threshold(train, "width", [60], "accuracy", 0.4, resources={"gpu": 1})
-    found = find_threshold(train, "width", [60], "accuracy", 0.4, seeds=1)
-    assert found.value == 60, "the function itself asks for no GPU"
 
-
-def test_a_later_trial_that_fits_nowhere_is_refused_too() -> None:
     def asked(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         return tune.PlacementGroupFactory([{"CPU": 1 if config["width"] < 40 else 3}])
 
@@ -240,9 +224,9 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
 
     search = {"axis": "width", "values": [10, 30], "metric": "accuracy", "target": 0.9, "seeds": 1}
     store = tmp_path / "scores"
-    for _ in range(2):  # trials that the first left would hold the CPUs
-        with pytest.raises(KeyboardInterrupt, match=f"run it again to go on from {store}$"):
-            find_threshold(train, **search, store=store, callbacks=[Interrupts()], slots=1)
+    search["resources"] = {"cpu": 2}  # a trial that the first search left would hold both
+    with pytest.raises(KeyboardInterrupt, match=f"run it again to go on from {store}$"):
+        find_threshold(train, **search, store=store, callbacks=[Interrupts()])
     known = store.read_text()
     assert find_threshold(train, **search, store=store).value == 30
     assert store.read_text().startswith(known)

@@ -129,7 +129,9 @@ def test_a_file_without_a_whole_line_is_written_over_only_if_it_is_its_own(
     assert path.read_bytes() == content
     path.write_bytes(b'{"axis": "wi')  # a crash cut the first line short
     ScoreFile(path, about).add(3, 1, 0.25)
-    assert ScoreFile(path, about).scores == [(3, 1, 0.25, {})]
+    path.write_bytes(path.read_bytes() + b'{"value": 4, "se')  # or the last one
+    ScoreFile(path, about).add(4, 1, 0.5)
+    assert ScoreFile(path, about).scores == [(3, 1, 0.25, {}), (4, 1, 0.5, {})]
 
 
 @pytest.mark.parametrize(
