@@ -95,7 +95,7 @@ def fault_of(algorithm: str, options: Construction) -> str | None:
         return f"signatures: orthogonal is for algorithms 1, 3 and 4, not for {algorithm}"
     if p is not None and kind != "bernoulli":
         return f"p: {p:g} is for bernoulli signatures alone; leave it out"
-    if p is not None and p > LARGEST_P.get(algorithm, 0.5):
+    if p is not None and p > LARGEST_P.get(algorithm, p):
         return f"p: {p:g} is not valid for algorithm {algorithm}; give at most 1/20"
     return None
 

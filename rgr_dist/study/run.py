@@ -51,7 +51,7 @@ class Run(Spec):
     @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        return run_json(self.cell.config_json, self.model_dump(mode="json", exclude={"cell"}))
+        return run_json(self.cell.config_json, self.model_dump(exclude={"cell"}))
 
     @property
     def run_id(self) -> str:

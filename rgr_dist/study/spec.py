@@ -47,7 +47,7 @@ def _distinct(sizes: tuple[int, ...]) -> tuple[int, ...]:
 def nearest(name: Any, valid: Iterable[str]) -> str:
     """What an unknown name may have meant: ``did you mean 'm'? valid: m, d_model``."""
     valid = list(valid)
-    near = difflib.get_close_matches(str(name), valid, 1)
+    near = difflib.get_close_matches(str(name), valid)
     hint = f"did you mean '{near[0]}'? " if near else ""
     return f"{hint}valid: {', '.join(valid)}"
 

@@ -70,6 +70,8 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     assert known["database.file"] == "facts.csv"
     assert cell.database.digest.startswith(known["database.digest"])
     assert "database.triples" not in known
+    assert {"facts.tau", "facts.residual", "training.max_steps"} <= known.keys()
+    assert not {"context", "graph"} & yaml.safe_load(study.to_yaml()).keys()
     (tmp_path / "facts.csv").write_text("\n".join([*lines, lines[-1]]))
     with pytest.raises(StudyError, match=r"database\.file: .*listed twice"):
         load_study(str(tmp_path / "mine.yaml"))
@@ -102,6 +104,7 @@ def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
     assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")
     assert (routing.arms, routing.arms_key) == ("values of d_qk", "settings")
     assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
+    assert (heads.has_rivals, routing.has_rivals) == (True, False)
 
 
 def test_a_run_of_relations_says_nothing_of_facts() -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.input_file import read_tensor
 from rgr_dist.study.triple_list import read_triples
 
 Read = Callable[[Path], Any]
@@ -65,6 +67,32 @@ def test_what_is_read_is_the_same_however_it_is_written(
     rows = read(path)
     assert rows.dtype == np.int32
     assert rows.tolist() == IN_ORDER[read]
+
+
+def test_the_only_table_of_a_safetensors_file_needs_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, table = tmp_path / "one.safetensors", np.ones((400, 500), np.float16)
+
+    def read(**tables: Any) -> Any:
+        save_file({"bias": table[0], **tables}, path)
+        with path.open("rb") as file:
+            return read_tensor(file)
+
+    assert read(only=table).shape == table.shape
+    with pytest.raises(ValueError, match=r"^its tables are one, two$"):
+        read(one=table, two=table)
+    with pytest.raises(ValueError, match=r"^its tables are none$"):
+        read()
+    monkeypatch.setenv("RGR_LARGEST_FILE", "1")  # MiB; float64 takes 1.6, the file 0.4
+    with pytest.raises(ValueError, match="cannot be read: larger than 1 MiB; RGR_LARGEST_FILE"):
+        read(only=table)
+    monkeypatch.setenv("RGR_LARGEST_FILE", "2")
+    assert read(only=table).shape == table.shape
+    for limit in ("²", "1" * 10, "1.5"):
+        monkeypatch.setenv("RGR_LARGEST_FILE", limit)
+        with pytest.raises(StudyError, match=f"RGR_LARGEST_FILE={limit}: give the largest file"):
+            read(only=table)
 
 
 BAD_EDGES = {

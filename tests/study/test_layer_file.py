@@ -147,6 +147,8 @@ BAD_FILES = {
     "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
     "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
     "a neighbour": (TEXT + "import beside\n", "imports beside from a file beside it"),
+    "a neighbour's part": (TEXT + "from beside import x\n", "imports beside from a file beside it"),
+    "a zero": (TEXT + "\0", "not valid Python: source code string cannot contain null bytes"),
     "relative": (TEXT + "from . import beside\n", "imports . from a file beside it"),
 }
 

@@ -16,6 +16,10 @@ def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
     assert cell_named(study, "m=16,d_model=4,degree=1") == one
     assert cell_named(study, "degree=3") == three
     assert cells_named(study, "m=16,d_model=4") == [one, three]
+    with pytest.raises(StudyError, match=r"^--cell: missing; valid: m=16,d_model=4; m=16,d_mo"):
+        cell_named(study, None)
+    alone = study_of([{"m": 16, "d_model": 4}])
+    assert cell_named(alone, None) == alone.cells[0]
     with pytest.raises(StudyError, match="cell m=16: names 2 cells"):
         cell_named(study, "m=16")
 

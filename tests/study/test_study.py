@@ -245,6 +245,7 @@ def test_a_study_written_out_writes_every_default() -> None:
     study = parse_study(document())
     written = yaml.safe_load(study.to_yaml())
     assert {key: written[key] for key in PAPER} == PAPER
+    assert [*written][:1] + [*written][-2:] == ["name", "cells", "search"]
     assert set(written["search"]) == set(type(study.search).model_fields) - study.search.later
 
 
