@@ -15,7 +15,6 @@ from rgr_dist.analysis.records import integer, parse_certificate
 from rgr_dist.analysis.rows import Row, named, rows_of
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
-from rgr_dist.analysis.thresholds.hover_text import head_hover_text
 from rgr_dist.analysis.thresholds.rows import thresholds_of
 
 
@@ -90,6 +89,7 @@ def heads_of(results: StudyResults) -> list[Row]:
         ends = threshold[axis.low], threshold[axis.high]
         row["width_words"] = wording.with_range(row[axis.total], *ends)
         row["certificate_words"] = certificate_words(row["certificate"], results.study)
-        row["text"] = head_hover_text(axis, row)
+        name = f"{row['full']}, {axis.shown_arm} = {row[axis.arm]}"
+        row["text"] = f"{name}\n{axis.total}: {row['width_words']}, {row['status']}"
         rows.append(row)
     return rows

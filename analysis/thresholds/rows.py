@@ -9,7 +9,6 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, named
 from rgr_dist.analysis.thresholds.best_heads import with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
-from rgr_dist.analysis.thresholds.hover_text import cell_hover_text
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.paper import capacity_scale, compression
 
@@ -42,7 +41,12 @@ def cells_of(results: StudyResults) -> list[Row]:
             row[axis.best_arm], *(row[f"{axis.shown_arm}_{end}"] for end in ("low", "high"))
         )
         row["certificate_words"] = certificate_words(row["certificate"], results.study)
-        row["text"] = cell_hover_text(axis, row)
+        lines = [row["full"], f"{axis.total}*: {row['width_words']}, {row['status']}"]
+        if row[axis.total] is not None:
+            lines.append(
+                f"{axis.shown_arm}* = {row['arm_words']}, {axis.value} = {row[axis.value]}"
+            )
+        row["text"] = "\n".join(lines)
         rows.append(row)
     return rows
 

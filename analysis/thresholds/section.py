@@ -7,8 +7,14 @@ from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, 
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import Row
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.thresholds.hover_text import STATUS
 from rgr_dist.analysis.thresholds.rows import cells_of
+
+STATUS = {
+    "censored": "censored: no pass up to the largest width allowed",
+    "inconsistent": "inconsistent: a wider probe fails where a narrower one passes",
+    "open": "open: the search is not finished",
+}
+"""What the status of a cell without a final threshold means."""
 
 
 def section(results: StudyResults) -> Section:

@@ -232,8 +232,8 @@ def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
     tip = page.locator(".tip")
     told = point.get_attribute("aria-label") or ""
     assert tip.inner_text() == told
-    assert told.startswith("(m, d_model) = (128, 32)\nD_K* = ")
-    assert "passes at" in told
+    assert told.startswith("(m, d_model) = (128, 32)\nD_K*: ")
+    assert ", found" in told
     assert page.locator("#m128-d32").get_attribute("class") == "on"
     page.mouse.move(5, 5)
     assert tip.is_hidden()
@@ -281,7 +281,7 @@ def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
 def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) -> None:
     page = visit(finished, scripts=False)
     point = law_point(page, "m128-d32")
-    assert "D_K* = " in (point.locator("title").text_content() or "")
+    assert "D_K*: " in (point.locator("title").text_content() or "")
     point.locator("use").click()
     page.wait_for_url("**#m128-d32")
     assert page.locator("#m128-d32").is_visible()
