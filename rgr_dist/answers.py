@@ -132,7 +132,7 @@ class Curves:
     """Scores against D_K.
 
     Attributes:
-        table: a row for each probe, with the columns of ``probes.probes`` in
+        table: a row for each probe, with the columns of ``probes.probes_of`` in
             ``analysis.transitions``; where ``complete`` is false, the mean is over only the
             ``n_seeds`` that ran.
     """

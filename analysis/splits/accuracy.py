@@ -12,10 +12,9 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import scored
-from rgr_dist.analysis.transitions.probes import probes
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.study import Study
 
 MOSTLY = 0.5
 """The least share of NULL answers at which a run is said to answer mostly NULL."""
@@ -30,11 +29,6 @@ KINDS = {
 
 @per_study
 def splits_of(results: StudyResults) -> pd.DataFrame:
-    """Accuracy of every split among heads in a study: ``splits`` of its runs."""
-    return splits(results.searched, results.study)
-
-
-def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """One row per (cell, D_K, h) that has runs, in this order: its accuracy and what it gains.
 
     Returns:
@@ -45,7 +39,8 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         D_K (0 for one head itself), and over these the mean ``gain`` in accuracy over one head,
         with its t-interval ``gain_low, gain_high``. The gain is null without pairs.
     """
-    good, pair = scored(runs, study), ["cell_id", "D_K", "seed"]
+    study, pair = results.study, ["cell_id", "D_K", "seed"]
+    good = scored(results.searched, study)
     alone = good[good["h"] == 1][[*pair, "score"]].rename(columns={"score": "alone"})
     good = good.merge(alone, how="left", on=pair).astype({"null_rate": "float64"})
     chance = good["cell_id"].map({cell.cell_id: guess(cell) for cell in study.cells})
@@ -68,7 +63,8 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     counted = counted.assign(
         gain_low=[low for low, _ in ends], gain_high=[high for _, high in ends]
     )
-    means = probes(runs, study).rename(columns={"mean_score": "accuracy"}).drop(columns="collapsed")
+    means = probes_of(results).rename(columns={"mean_score": "accuracy"})
+    means = means.drop(columns="collapsed")
     table = means.merge(counted.reset_index(), on=["cell_id", "h", "d_k"])
     order = pd.Categorical(table["cell_id"], [cell.cell_id for cell in study.cells])
     table = table.assign(order=order).sort_values(["order", "D_K", "h"], ignore_index=True)

@@ -24,7 +24,7 @@ def draw_accuracy(
 
     Args:
         cells: the names of each cell: ``anchor, short``.
-        splits: rows of ``rgr_dist.analysis.splits.accuracy.splits`` with ``anchor`` and ``text``.
+        splits: rows of ``splits.accuracy.splits_of`` with ``anchor`` and ``text``.
         runs: the runs: ``anchor, h, d_k, D_K, seed, score, null_rate``.
         guesses: accuracy of a random guess, by anchor.
     """

@@ -22,7 +22,7 @@ def headline(table: pd.DataFrame) -> list[str]:
     """The finding of the study: what splitting D_K gains at each cell, and which runs collapsed.
 
     Args:
-        table: of ``rgr_dist.analysis.splits.accuracy.splits``.
+        table: of ``rgr_dist.analysis.splits.accuracy.splits_of``.
     """
     if table.empty:
         return ["No run yet."]

@@ -11,7 +11,6 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, name_keys, rows_of
 from rgr_dist.analysis.runs import asked, scored
 from rgr_dist.search.confidence_interval import t_interval
-from rgr_dist.study.study import Study
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""
@@ -22,12 +21,7 @@ COLLAPSED = 0.5
 
 @per_study
 def probes_of(results: StudyResults) -> pd.DataFrame:
-    """The table ``probes`` of a study, from the runs that its search uses."""
-    return probes(results.searched, results.study)
-
-
-def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Mean score against width, one row per probe, in the order (cell, h, d_k).
+    """Mean score against width, one row per probe of the search, in the order (cell, h, d_k).
 
     Returns:
         ``cell_id, m, d_model, degree, h, d_k, D_K, n_seeds, mean_score, low, high, steps, seconds,
@@ -41,6 +35,7 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         not be trained; ``mean_low, mean_high``, the least and the greatest that the mean over all
         seeds can be: equal where complete; mean_high is null for an incomplete mean error.
     """
+    runs, study = results.searched, results.study
     minimised, target = study.record.minimised, study.search.target
     good = scored(runs, study, every_seed=True)
     reaches = good["score"] <= target if minimised else good["score"] >= target
@@ -94,7 +89,7 @@ def mean_words(row: Any) -> str:
     """A probe's mean and its seeds: ``0.5648, of the 2 seeds that ran; of all, at most 0.9130``.
 
     Args:
-        row: of ``probes``; its ``complete`` says whether every seed ran.
+        row: of ``probes_of``; its ``complete`` says whether every seed ran.
     """
     mean = f"{row['mean_score']:.4f}"
     if row["complete"]:
@@ -108,7 +103,7 @@ def mean_words(row: Any) -> str:
 
 @per_study
 def probe_rows_of(results: StudyResults) -> list[Row]:
-    """The rows of ``probes`` with names and words."""
+    """The rows of ``probes_of`` with names and words."""
     rows = []
     for row in rows_of(probes_of(results)):
         row |= name_keys(results, row)

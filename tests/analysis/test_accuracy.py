@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rgr_dist.analysis.splits.accuracy import splits
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.splits.findings import collapses, headline
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Study
@@ -36,7 +37,7 @@ def rows_of(
     study: Study,
     scores: Mapping[tuple[int, int], list[float | None]],
     nulls: Mapping[tuple[int, int], list[float]] | None = None,
-) -> pd.DataFrame:
+) -> StudyResults:
     """Runs of the study's first cell by (h, D_K); a score of None is a run that diverged."""
     rows = []
     for (h, D_K), values in scores.items():
@@ -45,7 +46,7 @@ def rows_of(
             end = {"stop_reason": "diverged", "null_rate": None} if score is None else {}
             row = made_up.run_row(study.cells[0], h, D_K // h, seed, score, null_rate=null_rate)
             rows.append(row | {"stop_reason": "max_steps"} | end)
-    return pd.DataFrame(rows, columns=RUNS.names)
+    return StudyResults(study, pd.DataFrame(rows, columns=RUNS.names), pd.DataFrame())
 
 
 def test_a_table_of_splits_known_by_hand() -> None:
@@ -53,7 +54,7 @@ def test_a_table_of_splits_known_by_hand() -> None:
     (cell,) = study.cells
     scores: dict[tuple[int, int], list[float | None]] = {(1, 8): [*ALONE], (2, 8): [0.75, 0.05]}
     runs = rows_of(study, scores, {(1, 8): [0.0, 0.2, 0.4], (2, 8): [0.5, 0.1]})
-    table = splits(runs, study)
+    table = splits_of(runs)
     one = stats.t.interval(0.95, 2, np.mean(ALONE), stats.sem(ALONE))
     gain = stats.t.interval(0.95, 1, -0.13, stats.sem([0.25, -0.51]))
     expected = pd.DataFrame(
@@ -78,14 +79,14 @@ def test_a_table_of_splits_known_by_hand() -> None:
         }
     ).astype({"cell_id": "object"})
     pd.testing.assert_frame_equal(table, expected)
-    empty = splits(runs.iloc[:0], study)
+    empty = splits_of(rows_of(study, {}))
     pd.testing.assert_series_equal(empty.dtypes, expected.dtypes)
 
 
 def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share() -> None:
     study = study_of()
     runs = rows_of(study, {(1, 8): [0.6, None, 0.6]}, {(1, 8): [0.1, 0.0, 0.3]})
-    (row,) = splits(runs, study).to_dict("records")
+    (row,) = splits_of(runs).to_dict("records")
     assert row["accuracy"] == pytest.approx(0.4)
     assert row["null_rate"] == pytest.approx(0.2)
     assert (row["collapsed"], row["null_runs"]) == (1, 0)
@@ -94,7 +95,7 @@ def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share() -> No
 def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed() -> None:
     study = study_of()  # l = 8: a guess among the context's 16 items is right 0.0625 of the time
     scores = {(1, 16): [0.0, 0.8, 0.0624], (2, 16): [0.9, 0.0625, 0.9]}
-    table = splits(rows_of(study, scores, {(1, 16): [1.0, 0.0, 0.49]}), study)
+    table = splits_of(rows_of(study, scores, {(1, 16): [1.0, 0.0, 0.49]}))
     assert table["collapsed"].tolist() == [2, 0]
     assert table["null_runs"].tolist() == [1, 0]
     assert collapses(table) == (
@@ -112,18 +113,18 @@ def test_the_headline_is_the_best_split_and_its_gain_over_one_head() -> None:
         (1, 16): [0.9] * 3,
         (2, 16): [0.8] * 3,
     }
-    text, _ = headline(splits(rows_of(study, scores), study))
+    text, _ = headline(splits_of(rows_of(study, scores)))
     low, high = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
     assert text == "At m = 64, d_model = 16, accuracy is at best 0.900, with 1 head at D_K = 16."
     at_8 = {split: scores[split] for split in scores if split[1] == 8}
-    narrow, _ = headline(splits(rows_of(study, at_8), study))
+    narrow, _ = headline(splits_of(rows_of(study, at_8)))
     assert narrow == (
         "At m = 64, d_model = 16, accuracy is at best 0.760, with 4 heads at D_K = 8: +0.203 over "
         f"one head (95 % interval {low:+.3f} to {high:+.3f})."
     )
-    only_four = splits(rows_of(study, {(4, 8): FOUR}), study)
+    only_four = splits_of(rows_of(study, {(4, 8): FOUR}))
     assert headline(only_four)[0].endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
-    assert headline(splits(made_up.results_of(study, [], []).runs, study)) == ["No run yet."]
+    assert headline(splits_of(rows_of(study, {}))) == ["No run yet."]
 
 
 def test_a_study_without_runs_still_has_a_page(tmp_path: Path) -> None:

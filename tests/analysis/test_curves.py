@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rgr_dist.analysis.transitions.probes import probes as curves
+from rgr_dist.analysis.transitions.probes import probes_of
 from tests.analysis import made_up
 
 PLACES = [(64, 16)]
@@ -18,7 +18,7 @@ def test_a_retest_counts_all_its_seeds() -> None:
     cell, scores = study.cells[0], [1.0, 1.0, 0.7, 0.8, 0.9, 0.1, 0.1]
     runs = [made_up.run_row(cell, 4, 5, seed, score) for seed, score in enumerate(scores)]
     runs.append(made_up.run_row(cell, 4, 6, 0, 0.9))
-    table = curves(made_up.results_of(study, runs, []).runs, study)
+    table = probes_of(made_up.results_of(study, runs, []))
     assert table["n_seeds"].tolist() == [5, 1]
     assert table["mean_score"].tolist() == pytest.approx([0.88, 0.9])
 
@@ -50,9 +50,9 @@ def test_a_table_of_curves_known_by_hand() -> None:
             "complete": [True, False],
         }
     )
-    table = curves(made_up.results_of(study, runs, []).runs, study)
+    table = probes_of(made_up.results_of(study, runs, []))
     pd.testing.assert_frame_equal(
         table[list(expected)].astype({"cell_id": "object"}), expected.astype({"cell_id": "object"})
     )
-    empty = curves(made_up.results_of(study, [], []).runs, study)
+    empty = probes_of(made_up.results_of(study, [], []))
     pd.testing.assert_series_equal(empty.dtypes[1:], table.dtypes[1:])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.transitions.probes import probes as curves
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
@@ -45,7 +45,7 @@ def test_a_diverged_run_has_the_worst_error_there_is() -> None:
         made_up.run_row(cell, 4, 5, 0, 0.3),
         made_up.run_row(cell, 4, 5, 1, None, stop_reason="diverged"),
     ]
-    (row,) = curves(made_up.results_of(study, runs, []).runs, study).to_dict("records")
+    (row,) = probes_of(made_up.results_of(study, runs, [])).to_dict("records")
     assert (row["n_seeds"], row["mean_score"]) == (2, math.inf)
     assert (row["low"], row["high"]) == (math.inf, math.inf)
 

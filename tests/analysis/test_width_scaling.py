@@ -16,7 +16,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.analysis.runs import scored
-from rgr_dist.analysis.transitions.probes import probes
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
 from rgr_dist.analysis.wording import fixed
@@ -86,7 +86,7 @@ def test_a_seed_passes_from_the_target_on(model: str, scores: list[float], passi
     study = parse_study({"name": "made-up", "model": model, "cells": cells, "search": search})
     (cell,) = study.cells
     runs = [made_up.run_row(cell, 2, 8, seed, score) for seed, score in enumerate(scores)]
-    (probe,) = probes(made_up.results_of(study, runs, []).runs, study).to_dict("records")
+    (probe,) = probes_of(made_up.results_of(study, runs, [])).to_dict("records")
     assert (probe["passing"], probe["n_seeds"]) == (passing, 4)
 
 
@@ -173,7 +173,7 @@ def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict() -> No
     ]
     runs += [made_up.run_row(cell, 1, 20, seed, 1.0) for seed in range(10)]
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 1, 13)])
-    table = probes(results.runs, study).set_index("d_k")
+    table = probes_of(results).set_index("d_k")
     assert table["n_seeds"].to_dict() == {10: 40, 11: 40, 12: 40, 13: 40, 20: 10}
     assert table["passing"].to_dict() == {10: 10, 11: 20, 12: 30, 13: 40, 20: 10}
     assert table["complete"].all()

@@ -26,7 +26,7 @@ from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.publish import comparison, report
 from rgr_dist.analysis.report.sections import state
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
-from rgr_dist.analysis.transitions.probes import probes
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
@@ -144,7 +144,7 @@ def records(results: StudyResults) -> Row:
         "published": [asdict(test) for test in fitted.published],
         "cells": fitted.cell_records(),
         "found": conclusions.sentences(fitted),
-        "curves": probes(results.runs, results.study).to_dict("records")[:9],
+        "curves": probes_of(results).to_dict("records")[:9],
         "predictions": [dataclasses.asdict(predict_sizes(fitted, *size)) for size in sizes],
     }
 

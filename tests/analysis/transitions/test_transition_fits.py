@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.transitions.probes import mean_words, probes
+from rgr_dist.analysis.transitions.probes import mean_words, probes_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from tests.analysis import made_up
 
@@ -30,7 +30,7 @@ def diverged() -> StudyResults:
 
 def test_diverged_collapsed_and_failed_runs_are_counted() -> None:
     results = diverged()
-    table = probes(results.runs, results.study).set_index("d_k")
+    table = probes_of(results).set_index("d_k")
     assert table["diverged"].to_dict() == {9: 0, 10: 1, 11: 0, 12: 0}
     assert table["collapsed"].to_dict() == {9: 0, 10: 1, 11: 1, 12: 0}
     assert table["failed"].to_dict() == {9: 0, 10: 0, 11: 0, 12: 1}
@@ -38,7 +38,7 @@ def test_diverged_collapsed_and_failed_runs_are_counted() -> None:
 
 
 def test_a_mean_says_of_how_many_seeds_it_is() -> None:
-    table = probes(diverged().runs, diverged().study).set_index("d_k")
+    table = probes_of(diverged()).set_index("d_k")
     assert mean_words(table.loc[9]) == "0.5175, of 4 seeds"
     assert mean_words(table.loc[12]) == "1.0000, of the one seed that ran; of all, at most 1.0000"
     assert table.loc[12, "mean_low"] == 0.25
