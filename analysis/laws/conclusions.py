@@ -6,10 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from rgr_dist.analysis.laws.candidates import LEAST_GAP, Candidate, is_law, law_at
+from rgr_dist.analysis.laws.candidates import LEAST_GAP, Candidate, is_law
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
@@ -73,19 +70,13 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     numbers, cells = with_numbers(law, limits=True), plural(law.n, "cell")
     first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
     others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
-    if (same := level(law, fits.cells)) is not None:
-        load = fits.cells["n_edges"].iloc[0] / fits.cells["d_model"].iloc[0]
-        low, high = (None if end is None else same / law.parameters["c"] * end
-                     for end in (law.low["c"], law.high["c"]))  # fmt: skip
-        each = with_limits(same, low, high)
-        first = f"At m′/d_model = {load:.3g}, D_K* ≈ {each} at every m ({cells})"
     rest = [one.gap or 0.0 for one in fits.candidates if one.status == "fitted" and one is not law]
     alone = "The data rule the others out."
     if rest and min(rest) <= LEAST_GAP:
         alone = "Laws that extend it are not better by enough to count."
     singled = [] if fitted == 1 else [others if kept else alone]
     is_best = law is fits.candidates[0]  # the first may merely extend another law
-    if not is_best and same is None:
+    if not is_best:
         first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
         singled = singled if kept else ["Those with a lower AICc extend it for too small a gain."]
     is_papers = is_law(law, PROPORTIONAL, fits.cells)
@@ -95,12 +86,6 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
         best = f"{numbers}, the {kind} of {plural(fitted, 'law')}"
         first = f"{needed}; {best}, misses them by more than their noise"
     return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
-
-
-def level(law: Candidate, cells: pd.DataFrame) -> float | None:
-    """The D_K* of every cell by a law that gives all of them the same; None if they differ."""
-    D_K = np.exp(law_at(law, cells))
-    return float(D_K[0]) if np.ptp(D_K) < 1e-6 * D_K[0] else None
 
 
 def with_numbers(law: Candidate, limits: bool = False) -> str:

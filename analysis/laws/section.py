@@ -51,7 +51,7 @@ def law(results: StudyResults) -> Section | None:
             drawn_cells_of(results),
             curves(results, law),
             published(results),
-            by_size(law, fits.cells) if law and by_scale(law, fits.cells) is None else None,
+            by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
         )
         words = [_beside(fits, law) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
@@ -105,14 +105,6 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[Line]]:
     return f"{conclusions.with_numbers(law)}{at}", drawn
 
 
-def by_scale(law: Candidate, cells: pd.DataFrame) -> tuple[str, float, float] | None:
-    """Words, factor and power of a law that is a power of m′ log₂ m / d_model in these cells."""
-    if law.name == conclusions.PROPORTIONAL:
-        return conclusions.with_numbers(law), law.parameters["c"], 1.0
-    same = conclusions.level(law, cells)
-    return None if same is None else (f"D_K* = {three_digits(same)}", same, 0.0)
-
-
 def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str, Curve]]:
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model.
 
@@ -121,8 +113,9 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
     """
     drawn: list[tuple[str, str, Curve]] = []
     fits = fits_of(results)
-    if law is not None and (power_of_x := by_scale(law, fits.cells)) is not None:
-        drawn.append(("ours", power_of_x[0], power_curve(*power_of_x[1:])))
+    if law is not None and law.name == conclusions.PROPORTIONAL:
+        line = power_curve(law.parameters["c"], 1.0)
+        drawn.append(("ours", conclusions.with_numbers(law), line))
     fitted = by_name(fits.laws)
     power = fitted.get("D_K_power")
     if power is not None and power.factor is not None and power.exponent is not None:
@@ -130,11 +123,11 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
         look = "ours" if law is None else "rest"
         drawn.append((look, words, power_curve(power.factor, power.exponent)))
     for name in ("D_K", "D_K_sparse"):
-        line = fitted.get(name)
-        if line is not None and line.slope is not None:
-            of = "" if name == "D_K" else f", {line.cells}"
-            words = f"least squares through 0{of}: {three_digits(line.slope)} x"
-            drawn.append(("also", words, power_curve(line.slope, 1.0)))
+        fit = fitted.get(name)
+        if fit is not None and fit.slope is not None:
+            of = "" if name == "D_K" else f", {fit.cells}"
+            words = f"least squares through 0{of}: {three_digits(fit.slope)} x"
+            drawn.append(("also", words, power_curve(fit.slope, 1.0)))
     theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
     if theirs is not None:
         drawn.append(("paper", f"the paper: {theirs.slope:g} x", power_curve(theirs.slope, 1.0)))

@@ -90,18 +90,6 @@ def test_a_law_of_other_sizes_is_drawn_at_each_where_the_data_rule_out_the_power
             assert scale == pytest.approx(m * math.log2(m) / d_model, rel=0.05)
 
 
-def test_a_law_that_is_the_same_in_every_cell_is_one_width_and_a_level_line() -> None:
-    results = searched((32, 8, 5), (64, 16, 5), (128, 32, 6), (256, 64, 5))
-    found = conclusions.headline(results)[0]
-    assert re.fullmatch(
-        r"At m′/d_model = 4, D_K\* ≈ 19\.6 \[\S+–\S+\] at every m \(4 cells\)\.", found
-    )
-    figure = figure_of(laws.law(results), "law")
-    (line,) = (line for line in figure.panels[0].lines if line.look == "ours")
-    assert {y for _, y in line.points} == {line.points[0][1]}
-    assert figure.legend[0].text == f"D_K* = {line.points[0][1]:.1f}"
-
-
 def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel() -> None:
     graph = {"family": "regular", "degree": [1, 2, 4, 8]}
     cells = [{"m": 64, "d_model": 8, "graph": graph}]
