@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ FAMILIES = (
     "optimistic to the conservative D_V; an arrow starts at the smallest width not excluded."
 )
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
+LABEL = 0.1
+"""How near to another line, in shares of a panel, one may end and still have a label."""
 
 
 def draw_law(
@@ -119,25 +122,23 @@ def _panel(
         for row in published
     ]
     points += [
-        _point(row, "D_K", float(row["scale"]), row["h_star"])
+        interval_point(row, row["scale"], *WIDTHS, h=row["h_star"])
         for row in cells
         if row["D_K"] is not None or row["D_K_low"] is not None
     ]
-    lines += _series(cells, x, y, labelled)
+    lines += _series(cells, labelled)
     return Panel(x=x, y=y, height=height, links=True, lines=tuple(lines), points=tuple(points))
 
 
-def _series(cells: Sequence[Row], across: Axis, up: Axis, labelled: bool) -> list[Line]:
+def _series(cells: Sequence[Row], labelled: bool) -> list[Line]:
     """Lines through the cells of each d_model, where there are several values of d_model."""
     found = sorted((row for row in cells if row["D_K"]), key=lambda row: float(row["scale"]))
     widths = sorted({row["d_model"] for row in found})
     if len(widths) < 2:
         return []
-    places = [(across.at(row["scale"]), up.at(row["D_K"])) for row in found]
     lines = []
     for width in widths:
         own = [(float(row["scale"]), row["D_K"]) for row in found if row["d_model"] == width]
-        end = across.at(own[-1][0]), up.at(own[-1][1])
         if len(own) > 1 or len(widths) <= 6:
             lines.append(
                 Line(
@@ -145,29 +146,9 @@ def _series(cells: Sequence[Row], across: Axis, up: Axis, labelled: bool) -> lis
                     look="series",
                     label=f"d_model = {width}" if labelled else None,
                     width_to_label=480,
-                    before=_is_in_the_way(places, end, 1) and not _is_in_the_way(places, end, -1),
                 )
             )
     return lines
-
-
-LABEL = 0.1, 0.08
-"""Width and height of a label, as shares of the panel's."""
-
-
-def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
-    """Whether a cell lies where the label would: right of and below the end, or left and above."""
-    return any(
-        0 < side * (x - end[0]) < LABEL[0] and -LABEL[1] < side * (y - end[1]) < LABEL[1] / 2
-        for x, y in places
-    )
-
-
-def _point(row: Row, total: str, x: float, h: int | None) -> Point:
-    """The threshold of a row with its interval; an unknown end is put at the threshold itself."""
-    ends = (f"{total}_low", f"{total}_high")
-    filled = {**row, **{end: row[end] or row[total] for end in ends}}
-    return interval_point(filled, x, total, *ends, h=h)
 
 
 def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
@@ -189,8 +170,14 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
         ("rank", "bound on the rank of the database", "rank_high"),
     ):
         x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
-        points = [_point(row, "D_V", float(row[column]), colours[row["database"]]) for row in known]
+        points = [
+            interval_point(
+                row, row[column], "D_V", "D_V_low", "D_V_high", h=colours[row["database"]]
+            )
+            for row in known
+        ]
         lines: list[Line] = []
+        ends: list[Place] = []
         for law in laws:
             family = law.name.rpartition("_")[2]
             drawn = f"D_V_{key}_" in law.name and (len(families) < 2 or family in colours)
@@ -201,16 +188,11 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
                 if not shown:
                     continue
                 setting = law.cells.partition(", ")[0] if "=" in law.cells else None
-                lines.append(
-                    Line(
-                        points=shown,
-                        look="head",
-                        h=colours.get(family, 1),
-                        label=setting,
-                        before=True,
-                    )
-                )
-        lines = _labelled_apart(lines, x, y)
+                end = x.at(shown[-1][0]), y.at(shown[-1][1])
+                named = setting if all(math.dist(end, one) > LABEL for one in ends) else None
+                ends.append(end)
+                colour = colours.get(family, 1)
+                lines.append(Line(points=shown, look="head", h=colour, label=named, before=True))
         panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
     return Figure(
         name="facts-law",
@@ -220,25 +202,6 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
         legend=tuple(Key(text=family, h=colours[family]) for family in families),
         columns=2,
     )
-
-
-def _labelled_apart(lines: Sequence[Line], across: Axis, up: Axis) -> list[Line]:
-    """The lines; of labels that would lie upon each other, the first names the settings of all."""
-    shown: list[Line] = []
-    for line in lines:
-        x, y = line.points[-1]
-        for i, other in enumerate(shown):
-            by = (
-                across.at(x) - across.at(other.points[-1][0]),
-                up.at(y) - up.at(other.points[-1][1]),
-            )
-            if line.label and other.label and abs(by[0]) < 2 * LABEL[0] and abs(by[1]) < LABEL[1]:
-                own = line.label.rpartition(" ")[2]
-                is_new = own not in other.label.replace(",", " ").split()
-                label = f"{other.label}, {own}" if is_new else other.label
-                shown[i], line = replace(other, label=label), replace(line, label=None)
-        shown.append(line)
-    return shown
 
 
 def power_curve(factor: float, exponent: float) -> Curve:

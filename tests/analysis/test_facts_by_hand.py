@@ -85,7 +85,7 @@ def test_thresholds_known_by_hand() -> None:
     assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
 
 
-def test_a_power_that_may_be_0_has_no_line_and_close_labels_are_one() -> None:
+def test_a_power_that_may_be_0_has_no_line_and_of_close_labels_one_is_left() -> None:
     rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
     (law,) = (law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
     rows = [row | dict.fromkeys(("D_V_low", "D_V_high"), row["D_V"]) for row in rows]
@@ -95,7 +95,7 @@ def test_a_power_that_may_be_0_has_no_line_and_close_labels_are_one() -> None:
         for d_qk, of in ((16, {}), (24, {"factor": 0.01}), (32, {"exponent_low": -0.1}))
     ]
     drawn = draw_families(rows, [law, *others]).panels[0].lines
-    assert [line.label for line in drawn] == ["d_qk = 8, 16", None, "d_qk = 24"]
+    assert [line.label for line in drawn] == ["d_qk = 8", None, "d_qk = 24"]
 
 
 def test_growth_in_words() -> None:
