@@ -245,7 +245,7 @@ def _limits_of_c(
     """
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
     most = float(fit(lower - offset, upper - offset, design).log_likelihood.max())
-    falls = float(cut_off(lower, upper, np.ones(len(cells)), len(form.unknowns)))
+    falls = float(cut_off(lower, upper, len(form.unknowns)))
     index = np.zeros(len(offset), dtype=np.int64)
     low, high = profile_interval(
         lower - offset, upper - offset, design, index, floor=most - falls / 2
@@ -263,7 +263,7 @@ def _limits_of_k(
         offset = form.offset_at(cells, values[:, None])
         return fit(lower - offset, upper - offset, design).log_likelihood
 
-    cut = float(fall(np.array([k]))[0] - cut_off(lower, upper, np.ones(len(cells)), 2) / 2)
+    cut = float(fall(np.array([k]))[0] - cut_off(lower, upper, 2) / 2)
     grid = np.unique(np.append(_k_grid(cells), k))
     inside = fall(grid) >= cut
     at = np.flatnonzero(inside)

@@ -35,14 +35,15 @@ from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import has_papers_protocol, laws_for
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.paper import LARGEST_DEGREE
+from rgr_dist.planning.budgets import records
 from rgr_dist.search.confidence_interval import CONFIDENCE
 from rgr_dist.study.study import Study
 
-CELL_KINDS = {
-    "ratio_fails": "float64", "seed_sd": "float64", "resolution": "float64",
-    "predicted": "float64", "residual": "float64", "leverage": "float64",
-    "leverage_paper": "float64", "exponent_without": "float64",
-}  # fmt: skip
+PARTS = (
+    *("ratio_fails", "seed_sd", "resolution", "predicted", "residual", "leverage"),
+    *("leverage_paper", "exponent_without"),
+)
+"""What ``Fits.cells`` adds to the table of points."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +116,7 @@ class Fits:
 
     def cell_records(self) -> list[dict[str, Any]]:
         """The cells as JSON-ready records; missing and infinite values are None."""
-        return [
-            {
-                str(name): None if pd.isna(value) or value in (math.inf, -math.inf) else value
-                for name, value in row.items()
-            }
-            for row in self.cells.astype("object").to_dict("records")
-        ]
+        return records(self.cells.replace([math.inf, -math.inf], math.nan))
 
 
 @per_study
@@ -182,24 +177,20 @@ def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law, seeds: int) -> pd.D
     bounded = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):
         resolution = np.where(bounded, (upper - lower) / math.sqrt(12), np.nan)
-    told: dict[str, Any] = dict.fromkeys(CELL_KINDS, np.full(len(cells), np.nan))
+    told: dict[str, Any] = dict.fromkeys(PARTS, np.full(len(cells), np.nan))
     told["ratio_fails"] = cells["D_K_fails"].to_numpy() / scale
     known = cells["D_K"].notna() & (seeds > 1)
     told["seed_sd"] = np.where(known, draws.seed_sd, np.nan)
     told["resolution"] = resolution
-    told["leverage_paper"] = _leverage_paper(scale, cells["D_K"].notna().to_numpy())
+    square = (cells["scale"] ** 2).where(cells["D_K"].notna())
+    told["leverage_paper"] = square / square.sum()
     if power.exponent is not None and power.factor is not None:
         told["predicted"] = power.factor * scale**power.exponent
         told["residual"] = np.where(bounded, middle - np.log(told["predicted"]), np.nan)
         design = np.column_stack([np.ones_like(x), x])
         told["leverage"] = np.einsum("np,pn->n", design, np.linalg.pinv(design))
         told["exponent_without"] = _exponents_without(lower, upper, design, bounded)
-    return cells.assign(**told).astype(CELL_KINDS)
-
-
-def _leverage_paper(scale: Array, found: Any) -> Array:
-    square = np.where(found, scale**2, 0.0)
-    return np.where(found, square / max(float(square.sum()), 1e-300), np.nan)
+    return cells.assign(**told).astype(dict.fromkeys(PARTS, "float64"))
 
 
 def _exponents_without(lower: Array, upper: Array, design: Array, bounded: Any) -> Array:

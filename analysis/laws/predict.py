@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,44 +19,22 @@ from rgr_dist.paper import LAWS, capacity_scale, compression
 from rgr_dist.search.confidence_interval import t_quantile
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What one law predicts for one size; D_K and d_k are rounded up, since less does not pass.
-
-    Attributes:
-        law, formula: a candidate of ``laws.candidates``, or ``the paper`` with its own constants.
-        gap: AICc above the best law; None for the paper's.
-        D_K, D_K_low, D_K_high: D_K* of a cell with its 95 % prediction interval; an end is None
-            for the paper, which prints no scatter, and where the cells set none.
-        h, h_low, h_high: head count by the power law of h*, or by the paper's line for its own law.
-        d_k, d_k_low, d_k_high: D_K and its ends divided by h.
-    """
-
-    law: str
-    formula: str
-    gap: float | None
-    D_K: int
-    D_K_low: int | None
-    D_K_high: int | None
-    h: int | None
-    h_low: int | None
-    h_high: int | None
-    d_k: int | None
-    d_k_low: int | None
-    d_k_high: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """The predictions of every law that the data cannot tell from the best, and of the paper.
 
     Attributes:
-        rows: the best law first, the paper's last.
+        rows: ``law, formula, gap, D_K, D_K_low, D_K_high, h, h_low, h_high, d_k, d_k_low,
+            d_k_high``, the best law first, ``the paper`` with its own constants last. gap is the
+            AICc above the best law's, None for the paper's. D_K* has its 95 % prediction interval;
+            an end is None for the paper, which prints no scatter, and where the cells set none. h
+            is by the power law of h*, or by the paper's line for its own law. d_k and its ends are
+            those of D_K divided by h. D_K and d_k are rounded up, since less does not pass.
         warnings: why h is not predicted, and how the size lies outside the fitted cells.
         reason: why there is no prediction; None if there is one.
     """
 
-    rows: list[Predicted]
+    rows: list[dict[str, Any]]
     warnings: list[str]
     reason: str | None = None
 
@@ -102,12 +81,12 @@ def _predicted(
     gap: float | None,
     widths: tuple[int, int | None, int | None],
     heads: Ends,
-) -> Predicted:
-    h = heads[0]
-    d_k, low, high = (
-        None if h is None or width is None else max(1, math.ceil(width / h)) for width in widths
-    )
-    return Predicted(law, formula, gap, *widths, *heads, d_k, low, high)
+) -> dict[str, Any]:
+    h, told = heads[0], {"law": law, "formula": formula, "gap": gap}
+    d_k = [None if h is None or width is None else max(1, math.ceil(width / h)) for width in widths]
+    for name, ends in (("D_K", widths), ("h", heads), ("d_k", d_k)):
+        told |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return told
 
 
 def _heads(fits: Fits, at: float) -> Ends:

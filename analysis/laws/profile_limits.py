@@ -24,7 +24,7 @@ LARGEST_LOG = math.log(np.finfo(np.float64).max)
 
 
 def profile_interval(
-    lower: Any, upper: Any, design: Any, index: Any, weights: Any = 1.0, floor: float | None = None
+    lower: Any, upper: Any, design: Any, index: Any, floor: float | None = None
 ) -> tuple[Array, Array]:
     """95 % profile-likelihood limits of coefficients; infinite where the data set none.
 
@@ -37,42 +37,41 @@ def profile_interval(
         floor: the log-likelihood at the limits, where the design is part of a larger model; set by
             the cut-off if not given. A fit below it has an interval of zero width.
     """
-    lead, low, high, x, weight = in_rows(lower, upper, design, weights, np.shape(index))
+    lead, low, high, x, _ = in_rows(lower, upper, design, 1.0, np.shape(index))
     rows, _, p = x.shape
-    whole = fit(low, high, x, weight)
+    whole = fit(low, high, x)
     own = np.broadcast_to(index, lead).reshape(rows, 1)
     others = np.arange(p - 1) + (np.arange(p - 1) >= own)
     column = np.take_along_axis(x, own[:, None], axis=2)[:, :, 0]
     rest = np.take_along_axis(x, others[:, None], axis=2)
     best = np.take_along_axis(whole.coefficients, own, axis=1)[:, 0]
-    falls = cut_off(low, high, weight, p)
+    falls = cut_off(low, high, p)
     root = np.sqrt(falls if floor is None else 2 * np.maximum(whole.log_likelihood - floor, 0.0))
-    spread = np.sqrt((column**2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
+    spread = np.sqrt((column**2).mean(axis=1))
     first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
     # Both ends at once: the data twice over, one half for each way.
-    low, high, weight, column, rest, root, best, most = (
+    low, high, column, rest, root, best, most = (
         np.concatenate([part, part])
-        for part in (low, high, weight, column, rest, root, best, whole.log_likelihood)
+        for part in (low, high, column, rest, root, best, whole.log_likelihood)
     )
 
     def excess(value: Array, at: npt.NDArray[np.int64]) -> Array:
         """Root of twice the fall, less that at the limits: nearly linear in the coefficient."""
         moved = value[:, None] * column[at]
-        held = fit(low[at] - moved, high[at] - moved, rest[at], weight[at]).log_likelihood
+        held = fit(low[at] - moved, high[at] - moved, rest[at]).log_likelihood
         return np.asarray(np.sqrt(2 * np.maximum(most[at] - held, 0.0)) - root[at])
 
     ends = _edge(excess, best, -root, np.concatenate([-first, first]))
     return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
 
 
-def cut_off(low: Array, high: Array, weight: Array, p: int) -> Array:
+def cut_off(low: Array, high: Array, p: int) -> Array:
     """How far twice the log-likelihood may fall within 95 % confidence, shape (...).
 
     Args:
         p: number of unknowns in the full model apart from σ; one of them is held fixed.
     """
-    informative = (weight * (np.isfinite(low) & np.isfinite(high))).sum(axis=-1)
-    n = np.maximum(informative, p + 1)
+    n = np.maximum((np.isfinite(low) & np.isfinite(high)).sum(axis=-1), p + 1)
     quantile = fdtri(1, n - p, CONFIDENCE)
     return np.asarray(n * np.log1p(quantile / (n - p)), dtype=np.float64)
 

@@ -267,9 +267,8 @@ def predict(
             + (more if len(resolved.cells) > 2 else "give it three cells or more")
             + (f"; or --study takes another: stored are {others}" if others else "")
         )
-    rows = [asdict(row) for row in prediction.rows]
     facts = {"warnings": prediction.warnings} if how is Format.JSON else None
-    print_listing({"predictions": rows}, how, facts=facts)
+    print_listing({"predictions": prediction.rows}, how, facts=facts)
     for warning in prediction.warnings:
         say_error(f"warning: {warning}")
 

@@ -88,11 +88,12 @@ def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
     inside = predict_sizes(fits, 256, 32)
     assert inside.warnings == []
     first = inside.rows[0]
-    assert (first.D_K_low or 0) <= 64 <= (first.D_K_high or 0)
-    assert first.h is not None
-    assert first.d_k == math.ceil(first.D_K / first.h)
+    assert first["D_K_low"] <= 64 <= first["D_K_high"]
+    assert first["h"] is not None
+    assert first["d_k"] == math.ceil(first["D_K"] / first["h"])
     theirs = inside.rows[-1]
-    assert (theirs.law, theirs.D_K) == ("the paper", math.ceil(1.19 * capacity_scale(256, 32)))
+    width = math.ceil(1.19 * capacity_scale(256, 32))
+    assert (theirs["law"], theirs["D_K"]) == ("the paper", width)
     outside = predict_sizes(fits, 4096, 32, 8192)
     assert outside.warnings == [
         "m = 4096 is outside the fitted cells, which go from 64 to 512",
@@ -102,10 +103,10 @@ def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
     no_heads = replace(by_name(fits.laws)["h_power"], factor=None, reason="2 cells, too few")
     laws = [no_heads if law.name == "h_power" else law for law in fits.laws]
     without = predict_sizes(replace(fits, laws=laws), 256, 32)
-    assert {row.h for row in without.rows[:-1]} == {None}
+    assert {row["h"] for row in without.rows[:-1]} == {None}
     assert without.warnings == ["no law of h*: 2 cells, too few"]
     wide = outside.rows[0]
-    assert (wide.D_K_high or 0) / (wide.D_K_low or 1) > (first.D_K_high or 0) / (first.D_K_low or 1)
+    assert wide["D_K_high"] / wide["D_K_low"] > first["D_K_high"] / first["D_K_low"]
 
 
 @pytest.mark.parametrize("size", [(256, 32, 256), (64, 64, 64), (512, 16, 1024)])
@@ -143,14 +144,14 @@ def test_the_predicted_heads_are_those_of_scipys_likelihood(
     wanted = [max(1, round(math.exp(centre + end))) for end in (0, *ends)]
     prediction = predict_sizes(fits, *size)
     for row in prediction.rows[:-1]:
-        assert row.h == wanted[0]
-        assert [row.h_low, row.h_high] == pytest.approx(wanted[1:], rel=2e-3)
+        assert row["h"] == wanted[0]
+        assert [row["h_low"], row["h_high"]] == pytest.approx(wanted[1:], rel=2e-3)
         for width, each in (("D_K", "d_k"), ("D_K_low", "d_k_low"), ("D_K_high", "d_k_high")):
-            assert getattr(row, each) == math.ceil(getattr(row, width) / wanted[0])
+            assert row[each] == math.ceil(row[width] / wanted[0])
     theirs = prediction.rows[-1]
     line = paper.LAWS["h"].intercept + paper.LAWS["h"].slope * compression(*size)
-    assert (theirs.h, theirs.h_low, theirs.D_K_high) == (max(1, round(line)), None, None)
-    assert theirs.formula == "1.19 · m′ log₂ m / d_model"
+    assert (theirs["h"], theirs["h_low"], theirs["D_K_high"]) == (max(1, round(line)), None, None)
+    assert theirs["formula"] == "1.19 · m′ log₂ m / d_model"
 
 
 def of_heads(*heads: dict[str, Any]) -> StudyResults:

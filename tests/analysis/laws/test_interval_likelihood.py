@@ -78,7 +78,7 @@ def test_narrow_intervals_give_least_squares_and_its_t_interval() -> None:
 def test_a_limit_is_where_the_likelihood_has_fallen_by_the_cut_off() -> None:
     lower, upper, design = made_up(5)
     whole = fit(lower, upper, design)
-    cut = float(cut_off(lower, upper, np.ones(len(lower)), 2))
+    cut = float(cut_off(lower, upper, 2))
     for end in profile_interval(lower, upper, design, 1):
         moved = float(end) * design[:, 1]
         held = by_scipy(lower - moved, upper - moved, design[:, :1])[-1]
