@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rgr_dist.cli.listing import DECISION_COLUMNS, as_text, facts_in_words
+from rgr_dist.cli.listing import DECISION_COLUMNS, Format, facts_in_words, print_listing, say
 from rgr_dist.planning.explain import explained
 
 if TYPE_CHECKING:
@@ -112,8 +114,11 @@ class Explanation:
         self._found, self._shown = explained(study, sections, facts)
 
     def __repr__(self) -> str:
-        text = as_text(self._shown, DECISION_COLUMNS.split(), self.facts)
-        return f"{self._found}\n{text}".lstrip()
+        with redirect_stdout(io.StringIO()) as printed:
+            if self._found:
+                say(self._found)
+            print_listing(self._shown, Format.TABLE, DECISION_COLUMNS.split(), self.facts)
+        return printed.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
         said = [*filter(None, [self._found]), *facts_in_words(self.facts)]

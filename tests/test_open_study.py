@@ -196,7 +196,8 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     monkeypatch.setenv("COLUMNS", "160")
     assert call(["explain", *ask[:3], "--cell", "(16, 8)", "--heads", "2"]) == 0
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert repr(found).splitlines() == [line for line in printed if not line.startswith("repeat: ")]
+    lines = [line.rstrip() for line in repr(found).splitlines()]
+    assert lines == [line for line in printed if not line.startswith("repeat: ")]
     assert "<table" in found._repr_html_()
     with pytest.raises(StudyError, match="too few for a law"):
         study.predict(64, 16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import re
@@ -67,33 +66,11 @@ def print_listing(
         _print_csv(sections, columns)
     else:
         console = _console()
-        for table in _tables(sections, show, facts, console.width):
-            console.print(table)
+        for name, rows in sections.items():
+            if rows or not facts:  # which say all there is to say
+                console.print(_table(name, rows, show, console.width))
         for line in facts_in_words(facts):
             say(line)
-
-
-def as_text(
-    sections: Mapping[str, Sequence[Row]], show: Sequence[str], facts: Mapping[str, Any]
-) -> str:
-    """What ``print_listing`` prints of these, as wide as the terminal."""
-    page, width = io.StringIO(), shutil.get_terminal_size().columns
-    console = Console(file=page, width=width, force_terminal=False, force_jupyter=False)
-    for table in _tables(sections, show, facts, width):
-        console.print(table)
-    printed = [line.rstrip() for line in page.getvalue().splitlines()]
-    return "\n".join([*printed, *facts_in_words(facts)])
-
-
-def _tables(
-    sections: Mapping[str, Sequence[Row]],
-    show: Sequence[str],
-    facts: Mapping[str, Any] | None,
-    width: int,
-) -> list[Table]:
-    """The lists as tables; without rows only if no facts say all there is to say."""
-    listed = [(name, rows) for name, rows in sections.items() if rows or not facts]
-    return [_table(name, rows, show, width) for name, rows in listed]
 
 
 def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
@@ -121,7 +98,9 @@ def nowhere() -> TextIO:
 
 
 def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    if sys.stdout.isatty():
+        return Console()
+    return Console(width=shutil.get_terminal_size((160, 24)).columns, force_jupyter=False)
 
 
 def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> None:
