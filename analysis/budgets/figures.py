@@ -60,9 +60,7 @@ def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
         curves: for each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
     """
     rows = sorted((row for curve in curves for row in curve), key=lambda row: row["max_steps"])
-    steps = sorted({row["max_steps"] for row in rows})
-    ends = log2_axis("step limit T", steps, pad=1.3)
-    x = Axis(ends.label, ends.low, ends.high, tuple(Tick(T, _thousands(T)) for T in _spread(steps)))
+    x = _steps_axis(sorted({row["max_steps"] for row in rows}))
     panels = [
         _panel(rows, x, "D_K", ("D_K_low", "D_K_high"), "smallest total key width D_K*", 320),
         _panel(rows, x, "h_star", ("h_low", "h_high"), "best number of heads h*", 200),
@@ -117,17 +115,11 @@ def _points(rows: Sequence[Row], of: str, ends: tuple[str, str]) -> tuple[Point,
     )
 
 
-def _spread(steps: Sequence[int]) -> list[int]:
-    """The limits to be labelled: each at least 1.5 times the one before."""
-    kept: list[int] = []
-    for limit in steps:
-        if not kept or limit >= 1.5 * kept[-1]:
-            kept.append(limit)
-    return kept
-
-
-def _thousands(steps: int) -> str:
-    return f"{steps // 1000:,}k" if steps % 1000 == 0 else f"{steps:,}"
+def _steps_axis(steps: Sequence[int]) -> Axis:
+    """Of increasing step limits, every second one labelled if there are many."""
+    labelled = steps[:: 1 + len(steps) // 5]
+    ticks = tuple(Tick(T, f"{T / 1000:g}k") for T in labelled)
+    return Axis("step limit T", steps[0] / 1.3, steps[-1] * 1.3, ticks)
 
 
 def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
@@ -160,9 +152,6 @@ def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
     widths = [width for width in shown if width is not None]
     if not widths:
         return None
-    steps = [row["max_steps"] for row in rows]
-    ticks = tuple(Tick(T, f"{T / 1000:g}k") for T in steps[::2])
-    x = Axis("step limit", min(steps) / 1.3, max(steps) * 1.3, ticks)
     lines = [
         Line(points=_places(rows, "D_K"), look="ours"),
         Line(points=_places(rows, "D_K_one"), look="head", h=1),
@@ -173,7 +162,7 @@ def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
     ]
     return Panel(
         title=(cell_title(rows[-1]),),
-        x=x,
+        x=_steps_axis([row["max_steps"] for row in rows]),
         y=log2_axis("D_K", widths, pad=1.3),
         lines=tuple(line for line in lines if len(line.points) > 1),
         points=(

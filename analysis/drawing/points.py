@@ -22,12 +22,12 @@ def interval_point(
     """The value of a row with its interval, or an arrow from its lower end if that alone is known.
 
     Args:
-        row: with ``anchor`` and ``text``; hollow if its ``status`` is open.
+        row: with ``text``, and its ``anchor`` if any; hollow if its ``status`` is open.
         of, low, high: the keys of the value and of its ends.
         more: further attributes of the point.
     """
     found = row[of] is not None
-    about = {"text": row["text"], "cell": row["anchor"], "hollow": row.get("status") == "open"}
+    about = {"text": row["text"], "cell": row.get("anchor"), "hollow": row.get("status") == "open"}
     ends = {"low": row[low], "high": row[high]} if found else {"arrow": True}
     return Point(x=x, y=row[of] if found else row[low], **{**about, **ends, **more})
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph
@@ -100,17 +100,8 @@ def _line(rows: Sequence[Row], model: str) -> tuple[tuple[float, float], ...]:
 
 
 def _point(row: Row) -> Point:
-    found = row["cached"] is not None
-    return Point(
-        x=_scale(row),
-        y=row["cached"] if found else row["cached_low"],
-        text=row["text"],
-        h=row["cached_h"],
-        low=row["cached_low"] if found else None,
-        high=row["cached_high"] if found else None,
-        arrow=not found,
-        hollow=row["status"] == "open",
-    )
+    ends = ("cached_low", "cached_high")
+    return interval_point(row, _scale(row), "cached", *ends, h=row["cached_h"])
 
 
 def size_of(row: Mapping[str, Any]) -> str:
