@@ -18,11 +18,6 @@ def plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def passing_seeds(passing: int, seeds: int) -> str:
-    """``3 of 10 seeds pass``, ``0 of 1 seed passes``."""
-    return f"{passing} of {plural(seeds, 'seed')} {'passes' if seeds == 1 else 'pass'}"
-
-
 def duration(seconds: float) -> str:
     """``12.3 seconds``, ``4 minutes and 5 seconds``, ``3 hours and 7 minutes``."""
     unit = "seconds" if seconds < 3600 else "minutes"

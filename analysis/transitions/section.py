@@ -15,7 +15,7 @@ from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import sentence, width_scaling_of
-from rgr_dist.analysis.wording import passing_seeds
+from rgr_dist.analysis.wording import with_limits
 
 
 def section(results: StudyResults) -> Section:
@@ -81,7 +81,7 @@ def _points(one: Collapse, results: StudyResults) -> list[Row]:
     for row in rows:
         row["text"] = (
             f"{row['short']}, h = {row['h']}, D_K = {row['D_K']}\n"
-            f"{passing_seeds(row['passing'], row['n_seeds'])}"
+            f"seeds that pass: {row['passing']} of {row['n_seeds']}"
         )
     return rows
 
@@ -113,17 +113,17 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         is_fitted = row["score_status"] == "fitted"
         return f"{row['top']:.3f}" if is_fitted else str(row["score_status"])
 
-    def with_limits(head: str, name: str, low: str, high: str, no_low: str, form: str) -> Column:
-        def shown(row: Any) -> str | None:
-            if row[name] is None:
-                return str(row["share_status"])
-            ends = (
-                none if row[end] is None else format(row[end], form)
-                for end, none in ((low, no_low), (high, "?"))
-            )
-            return f"{format(row[name], form)} [{'–'.join(ends)}]"
+    def half(row: Any) -> str:
+        middle, form = row["share_middle"], "{:.1f}".format
+        if middle is None:
+            return str(row["share_status"])
+        return with_limits(middle, row["share_low"], row["share_high"], form)
 
-        return Column(head, shown)
+    def width(row: Any) -> str:
+        width, form = row["share_width"], "{:.2f}".format
+        if width is None:
+            return str(row["share_status"])
+        return with_limits(width, row["share_width_low"] or 0, row["share_width_high"], form)
 
     return Table(
         name="table-transitions",
@@ -145,10 +145,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             Column("top score", top, "top"),
             Column("middle D_K", "score_middle", form=".1f"),
             Column("score width", "score_width", form=".2f"),
-            with_limits("half pass at D_K", "share_middle", "share_low", "share_high", "?", ".1f"),
-            with_limits(
-                "passing width", "share_width", "share_width_low", "share_width_high", "0", ".2f"
-            ),
+            Column("half pass at D_K", half),
+            Column("passing width", width),
         ],
         rows=rows,
         folded="Fitted transitions",

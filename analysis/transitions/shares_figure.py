@@ -15,7 +15,6 @@ from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.transitions.collapse import Collapse
 from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
-from rgr_dist.analysis.wording import passing_seeds
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -111,8 +110,8 @@ def _quality(one: Collapse) -> tuple[str, ...]:
 
 def _passing(row: Row) -> str:
     """The words of a point: h, D_K and how many seeds pass."""
-    at = f"h = {row['h']}, D_K = {row['D_K']}"
-    return f"{at}\n{passing_seeds(row['passing'], row['n_seeds'])}"
+    seeds = f"seeds that pass: {row['passing']} of {row['n_seeds']}"
+    return f"h = {row['h']}, D_K = {row['D_K']}\n{seeds}"
 
 
 def _logistic(ends: tuple[float, float], middle: float, width: float) -> tuple[Place, ...]:

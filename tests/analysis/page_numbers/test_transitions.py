@@ -77,7 +77,7 @@ def test_the_curves_of_shares(page: str, cells: Cells) -> None:
             width_text, _, width_ends = row["passing width"].partition(" ")
             if is_one_step(good, bad):
                 assert float(width_text) < 0.1
-                assert width_ends.startswith("[0–")
+                assert width_ends.startswith("[0.00–")
                 middle = float(x[(good > 0) & (bad > 0)][0])
                 assert math.log2(float(middle_text)) == pytest.approx(middle, abs=0.1)
             else:
