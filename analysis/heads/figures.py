@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,17 +20,10 @@ BEST = (
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. Dotted: D_K*, the "
-    "smallest of all."
+    "smallest of all. Bars run from the optimistic to the conservative D_K. An arrow starts at the "
+    "smallest width not excluded of a head count that is pruned (none of its widths near D_K* "
+    "passes, though wider ones may), censored (no allowed width passes) or not finished."
 )
-BARS = " Bars run from the optimistic to the conservative D_K."
-ARROWS = {
-    "pruned": "pruned, as none of its widths near D_K* passes, though wider ones may (with "
-    "keep_within: none every head count is searched to its end)",
-    "censored": "censored, as no allowed width passes",
-    "inconsistent": "inconsistent, as a width passes below one that fails",
-    "open": "not finished",
-}
-"""Why a head count has no threshold, by its status."""
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "
     "at a mark and fails at the next narrower width tried. Bars run from the optimistic to the "
@@ -97,7 +90,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
     """
     arm, total = axis.shown_arm, axis.total
     listed = sorted({row[axis.arm] for row in heads})
-    panels, bounds = [], set()
+    panels = []
     for cell in cells:
         own = [row for row in heads if row["anchor"] == cell["anchor"]]
         seen = [row for row in own if row[total] is not None or row["at_least"] is not None]
@@ -117,7 +110,6 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
             )
             for row in seen
         ]
-        bounds |= {row["status"] for row in seen if row[total] is None}
         lines = _equal_parameters(x, y, axis) if axis.arm == "d_k" else []
         best = cell["status"]
         if cell[total] is not None:
@@ -141,24 +133,11 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
     return Figure(
         name="splits" if arm == "h" else "frontier",
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
-        caption=_caption(panels, bounds)
-        if axis.has_rivals
-        else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
+        caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
         legend=head_keys(listed) if arm == "h" else (),
         columns=columns_of(cells),
     )
-
-
-def _caption(panels: Sequence[Panel], bounds: Collection[str]) -> str:
-    """How to read the marks of D_K(h) that are drawn, with the statuses of its arrows."""
-    points = [point for panel in panels for point in panel.points]
-    bars = BARS if any((point.low or 0) < (point.high or 0) for point in points) else ""
-    if not bounds:
-        return SPLITS + bars
-    reasons = "; ".join(words for status, words in ARROWS.items() if status in bounds)
-    arrow = "An arrow starts at the smallest width not excluded of a head count without a threshold"
-    return f"{SPLITS}{bars} {arrow}: {reasons}."
 
 
 def _equal_parameters(x: Axis, y: Axis, axis: SizeAxis) -> list[Line]:

@@ -18,13 +18,12 @@ from rgr_dist.analysis.theory.constructions import (
     construction_runs,
     rates_of_algorithm_1,
 )
+from rgr_dist.analysis.theory.figure import BITS
 from rgr_dist.analysis.theory.weight_precision import rounded_thresholds
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import counting_bound
 
-BITS = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
-"""Bits per parameter of each line of the bound, around what trained layers hold, and its label."""
 LEAST_CELLS = 3
 """Fewest cells for which a family is drawn or a gap's growth is fitted."""
 GAPS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
@@ -19,22 +19,20 @@ CAPTION = (
     "bits per parameter: the more a parameter holds, the less width is needed."
 )
 
-Bounds = Mapping[str, str]
+BITS = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
+"""Bits per parameter of each line of the bound, around what trained layers hold, and its label."""
 
 
-def draw_three_curves(
-    families: Sequence[tuple[str, Sequence[Row]]], bounds: Bounds, target: float
-) -> Figure:
+def draw_three_curves(families: Sequence[tuple[str, Sequence[Row]]], target: float) -> Figure:
     """A panel for each family of cells, on logarithmic axes that all panels share.
 
     Args:
         families: title and rows of ``beside_training.curves_table`` with ``anchor`` and
             ``full``, by growing m.
-        bounds: the columns of the bound's lines, and the label of each.
         target: mean score that a trained threshold reaches.
     """
     every = [row for _, rows in families for row in rows]
-    columns = [*bounds, "trained", "trained_high", "constructed", "trivial"]
+    columns = [*(f"bound_{b:g}" for b in BITS), "trained", "trained_high", "constructed", "trivial"]
     widths = [row[name] for row in every for name in columns if row[name]]
     x = log2_axis("m", [row["m"] for row in every], pad=1.25, above=2.1)
     y = ratio_axis("D_K", widths, pad=1.25)
@@ -43,7 +41,7 @@ def draw_three_curves(
             title=(title,),
             x=x,
             y=y,
-            lines=tuple(_lines(rows, bounds)),
+            lines=tuple(_lines(rows)),
             points=tuple(_points(rows)),
             height=230,
             links=True,
@@ -72,10 +70,10 @@ def draw_three_curves(
     )
 
 
-def _lines(rows: Sequence[Row], bounds: Bounds) -> list[Line]:
+def _lines(rows: Sequence[Row]) -> list[Line]:
     drawn = [
-        Line(points=_places(rows, name), look="series", label=words, level=True)
-        for name, words in bounds.items()
+        Line(points=_places(rows, f"bound_{b:g}"), look="series", label=words, level=True)
+        for b, words in BITS.items()
     ]
     for name, look in ("trivial", "paper"), ("constructed", "also"), ("trained", "ours"):
         drawn.append(Line(points=_places(rows, name), look=look))

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
 from rgr_dist.analysis.rows import named, rows_of
-from rgr_dist.analysis.theory.beside_training import BITS, families, growths, theory
+from rgr_dist.analysis.theory.beside_training import families, growths, theory
 from rgr_dist.analysis.theory.constructions import LIMIT
 from rgr_dist.analysis.theory.figure import draw_three_curves
 from rgr_dist.analysis.theory.three_widths import (
@@ -23,43 +22,34 @@ from rgr_dist.analysis.theory.weight_precision import bits_needed
 from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.analysis.wording import fixed, plural, with_range
 
-TITLE = "Theory beside training"
-
 
 def section(results: StudyResults) -> Section | None:
     """Bounds, trained, constructed and trivial widths; None if the store has nothing to compare."""
     found, known = theory(results), three_widths(results)
     if found is None and not known:
         return None
-    joined = ([widths_table(known)], [draw_three_widths(known)]) if known else ([], [])
-    if found is None:
-        return Section(name="theory", title=TITLE, figures=joined[1], shown=joined[0])
-    curves = with_protocols(found.curves, results.study)
-    rows, is_usual = named(results, curves), curves["protocol"] == ""
-    shown, files = [*joined[0], _widths(rows)], {"theory": found.curves}
-    growing = rows_of(growths(curves[is_usual]))
-    if growing:
-        shown.append(_growths(growing, bool(is_usual.all())))
-    if len(found.rates):
-        shown.append(_rates(found.rates))
-        files["algorithm-1"] = found.rates
-    if len(found.rounded):
-        shown.append(_rounded(results, found.rounded))
-        files["all-pairs"] = found.rounded
+    shown = [widths_table(known)] if known else []
+    figures = [draw_three_widths(known)] if known else []
+    words, files = list[str](), dict[str, pd.DataFrame]()
+    if found is not None:
+        words, files = _words(found.curves), {"theory": found.curves}
+        curves = with_protocols(found.curves, results.study)
+        rows, is_usual = named(results, curves), curves["protocol"] == ""
+        if alike := families(rows):
+            figures.append(draw_three_curves(alike, results.study.search.target))
+        shown.append(_widths(rows))
+        if growing := rows_of(growths(curves[is_usual])):
+            shown.append(_growths(growing, bool(is_usual.all())))
+        if len(found.rates):
+            shown.append(_rates(found.rates))
+            files["algorithm-1"] = found.rates
+        if len(found.rounded):
+            shown.append(_rounded(results, found.rounded))
+            files["all-pairs"] = found.rounded
+    title = "Theory beside training"
     return Section(
-        name="theory",
-        title=TITLE,
-        words=_words(found.curves),
-        figures=(*joined[1], *_figures(rows, results.study.search.target)),
-        shown=shown,
-        files=files,
+        name="theory", title=title, words=words, figures=figures, shown=shown, files=files
     )
-
-
-def _figures(rows: Sequence[Row], target: float) -> tuple[Figure, ...]:
-    shown = families(rows)
-    bounds = {f"bound_{b:g}": words for b, words in BITS.items()}
-    return (draw_three_curves(shown, bounds, target),) if shown else ()
 
 
 def _words(curves: pd.DataFrame) -> list[str]:
@@ -107,6 +97,13 @@ def _interval(low: str, high: str) -> Callable[[Row], str]:
 
 
 def _widths(rows: Sequence[Row]) -> Table:
+    def trained(row: Row) -> str:
+        return with_range(row["trained"], row["trained_low"], row["trained_high"])
+
+    def constructed(row: Row) -> str | None:
+        D_K = row["constructed"]
+        return None if D_K is None else f"{D_K} ({row['constructed_h']})"
+
     return Table(
         name="table-theory",
         caption=(
@@ -119,10 +116,10 @@ def _widths(rows: Sequence[Row]) -> Table:
         columns=[
             cell_column(),
             Column("bound", "bound_1", form="z.1f"),
-            Column("trained", _trained, "trained"),
+            Column("trained", trained, "trained"),
             Column("h*", "h_star"),
             Column("bits held", "bits_per_parameter", form="z.2f"),
-            Column("constructed", _constructed, "constructed"),
+            Column("constructed", constructed, "constructed"),
             Column("trivial", "trivial"),
             Column("trained/bound", "trained_over_bound", form="z.2f"),
             Column("constructed/trained", "constructed_over_trained", form="z.2f"),
@@ -130,14 +127,6 @@ def _widths(rows: Sequence[Row]) -> Table:
         ],
         rows=rows,
     )
-
-
-def _trained(row: Row) -> str:
-    return with_range(row["trained"], row["trained_low"], row["trained_high"])
-
-
-def _constructed(row: Row) -> str | None:
-    return None if row["constructed"] is None else f"{row['constructed']} ({row['constructed_h']})"
 
 
 def _rates(rates: pd.DataFrame) -> Table:

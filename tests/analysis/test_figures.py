@@ -107,21 +107,6 @@ def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel
     assert not any(line.label for line in ratio.lines)
 
 
-def test_a_caption_tells_of_the_marks_that_are_drawn() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2])
-    (cell,) = study.cells
-    found = made_up.threshold_row(cell, 1, 10, D_K_low=10, D_K_high=10)
-    for status, reason in (("pruned", "none of its widths"), ("censored", "no allowed width")):
-        bound = made_up.threshold_row(cell, 2, None, status=status, D_K_low=8, D_K_high=None)
-        caption = figure_of(
-            heads.section(made_up.results_of(study, [], [found, bound])), "splits"
-        ).caption
-        assert reason in caption
-        assert ("pruned" in caption, "Bars" in caption) == (status == "pruned", False)
-    alone = figure_of(heads.section(made_up.results_of(study, [], [found])), "splits").caption
-    assert "arrow" not in alone
-
-
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound() -> None:
     results = searched((64, 16, 0), (64, 32, 2))
     point = cells_of(figure_of(laws.law(results), "law").panels[0])["m64-d16"]

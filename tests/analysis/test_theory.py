@@ -161,13 +161,13 @@ def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
     rows = [row | {"anchor": f"a{row['m']}"} for row in rows]
     shown = families([row | {"full": "(8)"} for row in rows])
     assert [title for title, _ in shown] == ["d_model = 8"]
-    figure = draw_three_curves(shown, {"bound_1": "1 bit"}, 0.99)
+    figure = draw_three_curves(shown, 0.99)
     (panel,) = figure.panels
-    lines = {line.look: [y for _, y in line.points] for line in panel.lines}
+    lines = {line.label or line.look: [y for _, y in line.points] for line in panel.lines}
     assert lines["ours"] == [24, 56, 18, 56]
     assert lines["also"] == [18, 40, 15]
     assert lines["paper"] == [32, 64, 64, 128]
-    assert lines["series"] == pytest.approx(curves["bound_1"].tolist())
+    assert lines["1 bit"] == pytest.approx(curves["bound_1"].tolist())
     assert [point.y for point in panel.points if point.hollow] == [18, 40, 15]
     assert len(panel.points) == 7
     assert panel.points[0].text == "(8), constructed\nD_K = 18 at h = 1, exact in 30 draws"
