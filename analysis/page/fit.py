@@ -33,14 +33,18 @@ def fitted(draw: Draw, sections: Sequence[Section], cells: Sequence[str]) -> str
         cells: anchors of the cells that figures draw, by size; tables prefer these to others.
     """
     page = draw(sections, True)
-    tried = [([*sections], True)]
     for holds_files, most in product((True, False), MOST):
         if len(page.encode()) <= LARGEST:
             break
-        attempt = ([_of_cells(section, cells, most) for section in sections], holds_files)
-        if attempt not in tried:
-            page = draw(*attempt)
-            tried.append(attempt)
+        some = [
+            replace(
+                section,
+                figures=[_drawn(figure, most) for figure in section.figures],
+                shown=[_listed(table, cells, most) for table in section.shown],
+            )
+            for section in sections
+        ]
+        page = draw(some, holds_files)
     return page
 
 
@@ -48,15 +52,6 @@ def panels_of(figure: Figure, cells: Collection[str]) -> Figure:
     """A figure with the panels of these cells alone."""
     panels = tuple(panel for panel in figure.panels if panel.cell in cells)
     return replace(figure, panels=panels, columns=max(1, min(figure.columns, len(panels))))
-
-
-def _of_cells(section: Section, cells: Sequence[str], most: int) -> Section:
-    """A section with at most ``most`` cells in each figure and long table that can be cut."""
-    figures = [_drawn(figure, most) for figure in section.figures]
-    shown = [_listed(table, cells, most) for table in section.shown]
-    if figures == [*section.figures] and shown == [*section.shown]:
-        return section
-    return replace(section, figures=figures, shown=shown)
 
 
 def _drawn(figure: Figure, most: int) -> Figure:

@@ -85,14 +85,6 @@ def test_the_last_to_go_are_the_tables_as_files() -> None:
     assert [holds_files for _, holds_files in draw.calls] == [True] * 4 + [False] * 3
 
 
-def test_a_page_is_not_drawn_again_where_nothing_more_is_cut() -> None:
-    draw = Drawn(*[LARGEST + 1] * 7)
-    few = replace(SECTION, figures=[figure("five", CELLS[:5])], shown=())
-    fitted(draw, [few], CELLS)
-    shown = [(len(section.figures[0].panels), holds) for ((section,), holds) in draw.calls]
-    assert shown == [(5, True), (3, True), (5, False), (3, False)]
-
-
 def test_thirteen_cells_make_twelve_or_six_or_three_the_largest_among_them() -> None:
     draw = Drawn(*[LARGEST + 1] * 3, LARGEST)
     fitted(draw, [replace(SECTION, figures=[figure("by cell", CELLS[:13])])], CELLS[:13])
