@@ -112,15 +112,6 @@ def one_head_headline(results: StudyResults) -> str:
         bool(((own["score"] < 1) & (own["stop_reason"] == "converged")).all()) for own in ended
     )
     rest = len(whole) - exact - proved
-    if len(whole) == 1:
-        (cell,) = study.cells
-        which = f"One head as wide as d_model at (m, d_model) = ({cell.m}, {cell.d_model})"
-        if exact:
-            return f"{which} can be right on every pair, in all draws."
-        if proved:
-            return f"{which} cannot be right on every pair: it is proved, draw by draw."
-        why = "the draws differ, or some are not decided"
-        return f"{which} may or may not be right on every pair: {why}."
     sizes = plural(len(whole), "size")
     others = f"; at {rest} the draws differ or are not decided" if rest else ""
     return (

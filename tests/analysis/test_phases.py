@@ -189,13 +189,4 @@ def test_a_study_of_one_head_says_where_it_can_be_right_and_fits_no_law() -> Non
     undecided = [row | {"stop_reason": "max_steps"} for row in runs]
     differ = one_head_headline(made_up.results_of(study, undecided, []))
     assert differ.endswith(f"; at {sum(none)} the draws differ or are not decided.")
-    for at, cell in enumerate(study.cells):
-        one = study.model_copy(update={"cells": (cell,)})
-        (said,) = ["can be right on every pair, in all draws"] * can[at] + [
-            "cannot be right on every pair: it is proved, draw by draw"
-        ] * none[at]
-        own = [row for row in runs if row["cell_id"] == cell.cell_id]
-        assert one_head_headline(made_up.results_of(one, own, [])) == (
-            f"One head as wide as d_model at (m, d_model) = ({cell.m}, {cell.d_model}) {said}."
-        )
     assert not {"law", "laws"} & {section.name for section in sections(results)}
