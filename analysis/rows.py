@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +10,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer, real
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Edges
-from rgr_dist.study.study import Study
 
 Row = dict[str, Any]
 """A row with ``anchor``, ``short`` and ``full``, the names of its cell, and often ``text``,
@@ -23,46 +22,26 @@ Names = Mapping[str, str]
 ``(m, d_model) = (64, 16)``. The last two add what tells the cell from others of its size."""
 
 
-def cell_names(study: Study) -> Mapping[str, Names]:
-    """The names of each cell of a study by its cell_id; no two are the same."""
-    names: dict[str, Names] = {}
-    taken: set[str] = set()
-    for cell in study.cells:
-        anchor, more = f"m{cell.m}-d{cell.d_model}", _more(cell)
-        if more:
-            anchor += f"-r{more[1]}" if more[0] == "r" else f"-e{more[1]}"
-        differs = study.differences[cell.cell_id]
-        parts = [f"{more[0]} = {more[1]}"] if more else []
-        inside = "".join(f", {part}" for part in [*parts, *([differs] if differs else [])])
-        unique, n = anchor, 1
-        while unique in taken:
-            n += 1
-            unique = f"{anchor}-{n}"
-        taken.add(unique)
-        if cell.database is not None:
-            size = f"{cell.m} facts, {cell.d_model}{inside}"
-            full = f"(|D|, d_model) = ({size})"
-            names[cell.cell_id] = {"anchor": unique, "short": f"({size})", "full": full}
-            continue
-        short = f"({cell.m}, {cell.d_model}{inside})"
-        signs = f", {more[0]}" if more else ""
-        values = f"({cell.m}, {cell.d_model}" + (f", {more[1]})" if more else ")")
-        full = f"(m, d_model{signs}) = {values}" + (f" with {differs}" if differs else "")
-        names[cell.cell_id] = {"anchor": unique, "short": short, "full": full}
-    return names
-
-
-def _more(cell: Cell) -> tuple[str, int] | None:
-    """What the size does not say about the graph: the number of edges of a file, or the degree."""
-    if isinstance(cell.graph, Edges):
-        return "m′", cell.n_edges
-    return None if cell.graph.degree == 1 else ("r", cell.graph.degree)
-
-
 @per_study
 def names_of(results: StudyResults) -> Mapping[str, Names]:
-    """The names of each cell by its cell_id."""
-    return cell_names(results.study)
+    """The names of each cell by its cell_id; no two are the same."""
+    names, taken = dict[str, Names](), Counter[str]()
+    for cell in results.study.cells:
+        anchor, more = f"m{cell.m}-d{cell.d_model}", []
+        if isinstance(cell.graph, Edges):
+            anchor, more = f"{anchor}-e{cell.n_edges}", [f"m′ = {cell.n_edges}"]
+        elif cell.graph.degree != 1:
+            anchor, more = f"{anchor}-r{cell.graph.degree}", [f"r = {cell.graph.degree}"]
+        if differs := results.study.differences[cell.cell_id]:
+            more.append(differs)
+        taken[anchor] += 1
+        if taken[anchor] > 1:
+            anchor += f"-{taken[anchor]}"
+        of, unit = ("m", "") if cell.database is None else ("|D|", " facts")
+        sizes, rest = f"{cell.m}{unit}, {cell.d_model}", "".join(f", {one}" for one in more)
+        full = f"({of}, d_model) = ({sizes}){rest}"
+        names[cell.cell_id] = {"anchor": anchor, "short": f"({sizes}{rest})", "full": full}
+    return names
 
 
 def name_keys(results: StudyResults, row: Mapping[str, Any]) -> Names:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rgr_dist.analysis.laws.conclusions import headline
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.sections import summary
-from rgr_dist.analysis.rows import cell_names
+from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
     clock,
@@ -151,29 +151,28 @@ def test_no_certificate_is_a_dash(missing: object) -> None:
     assert certificate_words(missing, RELATIONS) == "–"
 
 
-def names_of(**keys: Any) -> list[tuple[str, str, str]]:
+def names(**keys: Any) -> list[tuple[str, str, str]]:
     study = parse_study({"name": "made-up", **keys})
-    names = [cell_names(study)[cell.cell_id] for cell in study.cells]
-    return [tuple(name.values()) for name in names]
+    return [tuple(own.values()) for own in names_of(made_up.results_of(study, [], [])).values()]
 
 
 def test_every_cell_has_a_name_of_its_own() -> None:
     cell = {"m": 64, "d_model": 16}
     faster, shorter = {"training": {"learning_rate": 0.01}}, {"training": {"max_steps": 500}}
-    assert names_of(cells=[cell, cell | faster, cell | {"m": 128}]) == [
+    assert names(cells=[cell, cell | faster, cell | {"m": 128}]) == [
         ("m64-d16", "(64, 16, learning_rate=0.001)",
-         "(m, d_model) = (64, 16) with learning_rate=0.001"),
+         "(m, d_model) = (64, 16), learning_rate=0.001"),
         ("m64-d16-2", "(64, 16, learning_rate=0.01)",
-         "(m, d_model) = (64, 16) with learning_rate=0.01"),
+         "(m, d_model) = (64, 16), learning_rate=0.01"),
         ("m128-d16", "(128, 16)", "(m, d_model) = (128, 16)"),
     ]  # fmt: skip
     regular = {"family": "regular", "degree": 4}
-    assert names_of(graph=regular, cells=[cell, cell | shorter, cell | shorter | {"m": 65}]) == [
+    assert names(graph=regular, cells=[cell, cell | shorter, cell | shorter | {"m": 65}]) == [
         ("m64-d16-r4", "(64, 16, r = 4, max_steps=20000)",
-         "(m, d_model, r) = (64, 16, 4) with max_steps=20000"),
+         "(m, d_model) = (64, 16), r = 4, max_steps=20000"),
         ("m64-d16-r4-2", "(64, 16, r = 4, max_steps=500)",
-         "(m, d_model, r) = (64, 16, 4) with max_steps=500"),
-        ("m65-d16-r4", "(65, 16, r = 4)", "(m, d_model, r) = (65, 16, 4)"),
+         "(m, d_model) = (64, 16), r = 4, max_steps=500"),
+        ("m65-d16-r4", "(65, 16, r = 4)", "(m, d_model) = (65, 16), r = 4"),
     ]  # fmt: skip
 
 
