@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rgr_dist.planning.portfolio import StoredSearch, stored_search
-from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
+from rgr_dist.planning.tables import asked_probes, threshold_rows
 from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.store.schema import DECISIONS, THRESHOLDS
+from rgr_dist.store.schema import THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
@@ -43,13 +43,6 @@ class StudyResults:
     version: str | None = None
     search: Portfolio | None = None
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def decisions(self) -> pd.DataFrame | None:
-        """Columns of ``DECISIONS``; None if the search is not known."""
-        if self.search is None:
-            return None
-        return pd.DataFrame(decision_rows(self.study, self.search), columns=DECISIONS.names)
 
     @cached_property
     def searched(self) -> pd.DataFrame:

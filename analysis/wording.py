@@ -55,11 +55,6 @@ def three_digits(value: float | None) -> str:
     return MISSING if value is None else number(value, "#.3g").rstrip(".")
 
 
-def fixed(value: float, digits: int) -> str:
-    """A number with ``digits`` decimal places, ``−0.21``; one that rounds to zero has no sign."""
-    return number(value, f"z.{digits}f")
-
-
 def with_range(value: Any, low: Any, high: Any) -> str:
     """``20 [18–24]``; ``[18–24]`` or ``≥ 18`` without a value; ``?`` for an unknown end."""
     middle, bottom, top = integer(value), integer(low), integer(high)

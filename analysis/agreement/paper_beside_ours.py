@@ -100,7 +100,9 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     Returns:
         The attributes of ``PublishedFigure``, one row per number.
     """
-    known = _papers_cells(best, study)
+    beside = compare(best, study).merge(best[["cell_id", "h_low", "h_high"]], on="cell_id")
+    found = rows_of(beside[beside["D_K"].notna()])
+    known = {(row["m"], row["d_model"]): row for row in found}
     figures = [
         *_law_figures(fits, study),
         *_width_figures(known),
@@ -206,12 +208,6 @@ def _cell_figures(known: Cells) -> Iterator[PublishedFigure]:
 def _holds_theirs(row: Row) -> bool:
     low, high = (row["h_star"] if row[end] is None else row[end] for end in ("h_low", "h_high"))
     return bool(low <= row["paper_h"] <= high)
-
-
-def _papers_cells(best: pd.DataFrame, study: Study) -> Cells:
-    """Rows, by size, of cells with a threshold that are trained and judged as in the paper."""
-    beside = compare(best, study).merge(best[["cell_id", "h_low", "h_high"]], on="cell_id")
-    return {(row["m"], row["d_model"]): row for row in rows_of(beside[beside["D_K"].notna()])}
 
 
 def _settings(study: Study) -> Iterator[PublishedFigure]:

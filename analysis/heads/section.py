@@ -105,10 +105,6 @@ def _thresholds(results: StudyResults) -> Table:
     )
 
 
-def _p(value: float | None) -> str | None:
-    return None if value is None else "< 0.001" if value < 0.0005 else f"{value:.3f}"
-
-
 def _pool(results: StudyResults) -> Table:
     rows, axis = named(results, pool_of(results)), results.study.search.sizes
     return Table(
@@ -125,7 +121,7 @@ def _pool(results: StudyResults) -> Table:
             Column("mean", "mean_score", form="z.4f"),
             Column("seeds in common", "n_common"),
             Column("mean difference", "mean_difference", form="z.4f"),
-            Column("p", lambda row: _p(row["p_value"]), "p_value"),
+            Column("p", "p_value", form=".2g"),
             Column("decided by", "rule", text=True),
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],

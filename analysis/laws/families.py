@@ -10,7 +10,6 @@ import pandas as pd
 from rgr_dist.analysis.facts.tables import Rows, rows_of_facts
 from rgr_dist.analysis.laws.scaling_laws import Law, power_law
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 SIZES_OF_A_LAW = 3
@@ -42,7 +41,9 @@ def laws(rows: Rows, study: Study) -> list[Law]:
     sizes = study.search.sizes
     arm = sizes.shown(sizes.arm)
     frame = pd.DataFrame(rows)
-    usual = [cell.cell_id for cell in study.cells if _is_usual(cell, study)]
+    protocols = {cell.cell_id: (cell.training, cell.facts, cell.d_model) for cell in study.cells}
+    most = max(protocols.values(), key=[*protocols.values()].count)
+    usual = [cell_id for cell_id, protocol in protocols.items() if protocol == most]
     frame = frame[frame["cell_id"].isin(usual) & frame["status"].isin(["found", "censored"])]
     frame = frame.assign(
         D_V_passes=frame["D_V"].astype("float64").fillna(math.inf),
@@ -69,10 +70,3 @@ def laws(rows: Rows, study: Study) -> list[Law]:
             law = power_law(f"D_V_{name}_{name_of}", ("D_V*", predictor), where, own, column, ends)
             fitted.append(law)
     return fitted
-
-
-def _is_usual(cell: Cell, study: Study) -> bool:
-    """Whether a cell has the training, the settings of facts and the d_model of most cells."""
-    protocols = [(one.training, one.facts, one.d_model) for one in study.cells]
-    usual = max(protocols, key=protocols.count)
-    return (cell.training, cell.facts, cell.d_model) == usual

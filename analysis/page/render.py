@@ -83,7 +83,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"math": math, "prose": prose}
-    for name in ("duration", "fixed", "number", "plural", "span", "three_digits"):
+    for name in ("duration", "number", "plural", "span", "three_digits"):
         environment.filters[name] = getattr(wording, name)
     environment.globals["panel"] = svg.page_panel
     environment.globals["legend_mark"] = svg.legend_mark

@@ -14,7 +14,6 @@ from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.wording import MISSING, plural, span
 from rgr_dist.paper import SEEDS, TABLE_2_MAX_STEPS
 from rgr_dist.study.address import PROTOCOL
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Gaussian
 from rgr_dist.study.search import Search
@@ -97,8 +96,11 @@ def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
     """
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
+        unused = {"m", "d_model", *cell.record.unused_keys}
+        if cell.record.algorithm is None:
+            unused |= {f"construction.{name}" for name in Construction.model_fields}
         for name, value in _flat(cell.model_dump(mode="json")):
-            if name not in {"m", "d_model", *cell.record.unused_keys, *_unmade(cell)}:
+            if name not in unused:
                 values.setdefault(name, {}).setdefault(_text(value), []).append(study.name_of(cell))
     rows = [("training protocol version", str(PROTOCOL))]
     for name, cells in values.items():
@@ -113,12 +115,6 @@ def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
 
 
-def _unmade(cell: Cell) -> set[str]:
-    """The parameters of a construction, which a trained model has no use for."""
-    names = Construction.model_fields if cell.record.algorithm is None else ()
-    return {f"construction.{name}" for name in names}
-
-
 def differences(study: Study) -> list[tuple[str, str, str]]:
     """What differs from the paper in training and judging: setting, its value here, the paper's.
 
@@ -128,7 +124,10 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     """
     ours: dict[str, dict[str, dict[str, list[str]]]] = {}  # setting, theirs, ours: cells
     for cell in study.cells:
-        training = Training(**{**cell.record.training, **_table_2(cell)})
+        training = Training(**cell.record.training)
+        limit = TABLE_2_MAX_STEPS.get((cell.m, cell.d_model))
+        if limit is not None and cell.model == "max":
+            training = training.model_copy(update={"max_steps": limit})
         usual = {"training": training, "context": Context(), "embedding": Gaussian()}
         papers = dict(_flat({name: part.model_dump(mode="json") for name, part in usual.items()}))
         for name, value in _flat(cell.model_dump(mode="json")):
@@ -160,12 +159,6 @@ def _with_cells(name: str, value: str, cells: list[str], study: Study) -> str:
 def _who(setting: str, cells: list[str], most: float = FEW) -> str:
     tell_it = all(f",{setting.split('.')[-1]}=" in cell for cell in cells)
     return f"{len(cells)} cells" if tell_it and len(cells) > most else "; ".join(cells)
-
-
-def _table_2(cell: Cell) -> dict[str, Any]:
-    """The step limit of Table 2, for max over heads."""
-    limit = TABLE_2_MAX_STEPS.get((cell.m, cell.d_model))
-    return {"max_steps": limit} if limit is not None and cell.model == "max" else {}
 
 
 def origins(runs: pd.DataFrame, study: Study) -> list[tuple[str, str]]:

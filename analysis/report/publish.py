@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import pandas as pd
+
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.fit import fitted
@@ -14,9 +16,11 @@ from rgr_dist.analysis.page.render import archive_of, render
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.comparison.section import compared
 from rgr_dist.analysis.report.contents import sections
-from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
+from rgr_dist.analysis.report.report_cache import Written, digest_of, origin_of
 from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
+from rgr_dist.planning.tables import decision_rows
+from rgr_dist.store.schema import DECISIONS
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_document import shipped_studies
 
@@ -36,8 +40,7 @@ def publish(results: StudyResults, store: Store) -> Written:
     Raises:
         StoreError: the store cannot be written to.
     """
-    study, origin = results.study.name, origin_of(results, store)
-    home = f"studies/{study}"
+    home, origin = f"studies/{results.study.name}", origin_of(results, store)
     page, files = report(results)
     placed = {f"{home}/report/{name}": digest_of(file) for name, file in files.items()}
     placed[f"{home}/report/index.html"] = digest_of(page.encode())
@@ -46,7 +49,7 @@ def publish(results: StudyResults, store: Store) -> Written:
         placed[f"{home}/laws.json"] = digest_of(files["laws.json"])
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
     written = Written(address=address, headline=headline(results), origin=origin, files=placed)
-    keep(study, store, written)
+    store.write_text(f"{home}/written.json", written.model_dump_json(indent=2) + "\n")
     return written
 
 
@@ -60,8 +63,10 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     files["study.yaml"] = results.study.to_yaml().encode()
 
     page = _page(results.study.name, content, files, results)
-    if results.decisions is not None:  # too long to embed in the page
-        files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
+    if results.search is not None:
+        rows = decision_rows(results.study, results.search)  # too many to embed in the page
+        decisions = pd.DataFrame(rows, columns=DECISIONS.names)
+        files["decisions.csv"] = decisions.to_csv(index=False).encode()
     return page, files
 
 

@@ -36,19 +36,10 @@ class Written(BaseModel, frozen=True):
     files: Mapping[str, str]
 
 
-def keep(study: str, store: Store, written: Written) -> None:
-    """Store the record of a report.
-
-    Raises:
-        StoreError: it could not be stored.
-    """
-    store.write_text(_path(study), written.model_dump_json(indent=2) + "\n")
-
-
 def written_before(results: StudyResults, store: Store) -> Written | None:
     """The report in the store, if it is whole and would be written the same again; else None."""
-    study = results.study.name
-    text = store.read_bytes(_path(study))
+    home = f"studies/{results.study.name}"
+    text = store.read_bytes(f"{home}/written.json")
     if text is None:
         return None
     try:
@@ -58,8 +49,7 @@ def written_before(results: StudyResults, store: Store) -> Written | None:
     is_whole = all(_stored(store, name) == digest for name, digest in kept.files.items())
     if kept.origin != origin_of(results, store) or not is_whole:
         return None
-    address = store.address(f"studies/{study}/report/index.html")
-    return kept.model_copy(update={"address": address})
+    return kept.model_copy(update={"address": store.address(f"{home}/report/index.html")})
 
 
 def origin_of(results: StudyResults, store: Store) -> str:
@@ -76,10 +66,6 @@ def origin_of(results: StudyResults, store: Store) -> str:
             found = _stored(store, f"studies/{other}/{table}.parquet")
             digest.update(f"{other} {table} {found}\n".encode())
     return digest.hexdigest()
-
-
-def _path(study: str) -> str:
-    return f"studies/{study}/written.json"
 
 
 def _stored(store: Store, name: str) -> str | None:

@@ -20,7 +20,7 @@ from rgr_dist.analysis.theory.three_widths import (
 )
 from rgr_dist.analysis.theory.weight_precision import bits_needed
 from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
-from rgr_dist.analysis.wording import fixed, plural, with_range
+from rgr_dist.analysis.wording import number, plural, with_range
 
 
 def section(results: StudyResults) -> Section | None:
@@ -93,7 +93,7 @@ def _growths(rows: Sequence[Row], has_one_protocol: bool) -> Table:
 
 
 def _interval(low: str, high: str) -> Callable[[Row], str]:
-    return lambda row: f"{fixed(row[low], 2)} to {fixed(row[high], 2)}"
+    return lambda row: f"{number(row[low], 'z.2f')} to {number(row[high], 'z.2f')}"
 
 
 def _widths(rows: Sequence[Row]) -> Table:

@@ -196,24 +196,19 @@ def _is_near(head: Head, first: Head, axis: SizeAxis) -> bool:
     return bool(head[axis.value] <= largest_kept(first[axis.total], head["h"], POOL_MARGIN))
 
 
-def largest_width(study: Study, cell: Cell, d_qk: int) -> int:
-    """The largest d_vo that a study searches in a cell at a d_qk."""
-    search = study.search
-    return max(search.listed(d_qk), default=search.max_d_vo or cell.d_model)
-
-
 def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The thresholds, with the next D_V beyond the largest searched as the bound of censored ones.
 
     A censored D_K has such a bound already; on axis d_vo, the search does not know the next cost.
     """
-    axis = study.search.sizes
+    axis, search = study.search.sizes, study.search
     if axis.value != "d_vo":
         return thresholds
-    cells = {cell.cell_id: cell for cell in study.cells}
-    asked = zip(thresholds["cell_id"], thresholds["d_k"], strict=True)
-    largest = np.array([largest_width(study, cells[one], d_qk) for one, d_qk in asked])
-    beyond = thresholds["h"] * (largest + 1)
+    widths = zip(thresholds["d_model"], thresholds["d_k"], strict=True)
+    largest = [
+        max(search.listed(d_qk), default=search.max_d_vo or d_model) for d_model, d_qk in widths
+    ]
+    beyond = thresholds["h"] * (np.array(largest) + 1)
     is_censored = thresholds["status"] == "censored"
     return thresholds.assign(**{axis.low: thresholds[axis.low].mask(is_censored, beyond)})
 

@@ -183,6 +183,7 @@ def _by_limits(study: Study, best: pd.DataFrame) -> pd.Series[Any]:
 def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None) -> dict[str, Any]:
     """``KNOWN`` of one threshold, or of the best of one cell."""
     origin, D_K, limit = _origin(cell), integer(row["D_K"]), row["limited_by"]
+    least = integer(row["D_K_low"]) if D_K is None else D_K
 
     def rank(one: Weights) -> tuple[int, bool, bool]:
         return one.D_K, one.cell_id != cell.cell_id, not one.origin.is_longer(origin)
@@ -193,7 +194,7 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
     if D_K is not None and (possible is None or possible.D_K >= D_K):  # its own, which passed
         own = int(row["h"] if "h" in row else row["h_star"])
         possible = Weights(cell.cell_id, origin, own, D_K, passes=True, exact=False)
-    elif possible is not None and limit is not None and _is_below(possible.D_K, row):
+    elif possible and limit is not None and (least is None or least > possible.D_K):
         limit = "budget" if possible.origin.is_longer(origin) else "optimisation"
     elif possible is None and draws is not None and all(draws):
         limit = "proved"
@@ -209,13 +210,6 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
         "exact_source": exact and exact.origin.source,
         "limited_by": limit,
     }
-
-
-def _is_below(width: int, row: Row) -> bool:
-    """Whether a width lies below a threshold, or else below its lower bound if there is one."""
-    D_K = integer(row["D_K"])
-    least = integer(row["D_K_low"]) if D_K is None else D_K
-    return least is None or width < least
 
 
 @per_study

@@ -46,10 +46,11 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         own = [row for row in own if row["anchor"] == cell["anchor"]]
         if not own:
             continue
-        points = tuple(
-            probe_point(row, row["D_K"], row["passing"] / row["n_seeds"], text=_passing(row))
-            for row in own
-        )
+        points = []
+        for row in own:
+            at, seeds = f"h = {row['h']}, D_K = {row['D_K']}", row["n_seeds"]
+            text = f"{at}\nseeds that pass: {row['passing']} of {seeds}"
+            points.append(probe_point(row, row["D_K"], row["passing"] / seeds, text=text))
         curves = {}
         for h in {row["h"] for row in own}:
             widths = [row["D_K"] for row in own if row["h"] == h]
@@ -57,7 +58,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             ends = min(widths), max(widths)
             curves[h] = _logistic(ends, fit["share_middle"], fit["share_width"])
         y = share_axis("share of passing seeds")
-        panels.append(panel_of_cell(cell, points, y, curves, (cell["short"],), height=130))
+        panels.append(panel_of_cell(cell, tuple(points), y, curves, (cell["short"],), height=130))
     if not panels:
         return None
     figure = Figure(
@@ -81,9 +82,11 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     for one, points in collapses:
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
         curve = _logistic((x.low, x.high), one.middle, one.width)
+        chi2 = one.reduced_chi2
+        quality = () if chi2 is None else (f"reduced χ² {chi2:.1f}",)
         panels.append(
             Panel(
-                title=(f"D_K over {one.formula}", *_quality(one)),
+                title=(f"D_K over {one.formula}", *quality),
                 x=x,
                 y=share_axis("share of passing seeds"),
                 lines=(Line(points=curve, look="ours"),),
@@ -101,17 +104,6 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     )
     common = Key(text="common curve", line="ours")
     return replace(figure, legend=(common, *head_keys(figure.heads)))
-
-
-def _quality(one: Collapse) -> tuple[str, ...]:
-    """A collapse's reduced χ² in words, if it has one."""
-    return () if one.reduced_chi2 is None else (f"reduced χ² {one.reduced_chi2:.1f}",)
-
-
-def _passing(row: Row) -> str:
-    """The words of a point: h, D_K and how many seeds pass."""
-    seeds = f"seeds that pass: {row['passing']} of {row['n_seeds']}"
-    return f"h = {row['h']}, D_K = {row['D_K']}\n{seeds}"
 
 
 def _logistic(ends: tuple[float, float], middle: float, width: float) -> tuple[Place, ...]:

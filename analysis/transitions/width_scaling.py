@@ -13,7 +13,7 @@ from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
-from rgr_dist.analysis.wording import fixed
+from rgr_dist.analysis.wording import number
 from rgr_dist.search.confidence_interval import t_quantile
 
 
@@ -88,7 +88,8 @@ def sentence(widths: WidthScaling) -> str:
     elif widths.exponent_low > 0:
         said = "Transitions get less sharp with m"
     power, low, high = (
-        fixed(value, 2) for value in (widths.exponent, widths.exponent_low, widths.exponent_high)
+        number(value, "z.2f")
+        for value in (widths.exponent, widths.exponent_low, widths.exponent_high)
     )
     m, heads = widths.cells["m"], widths.heads
     cells = f"{len(m)} cells of m = {m.min()} to {m.max()}"

@@ -19,7 +19,7 @@ from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
-from rgr_dist.analysis.wording import fixed
+from rgr_dist.analysis.wording import number
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -144,7 +144,7 @@ def test_a_study_of_transitions_opens_with_their_sharpness(exponent: float, said
     title, *_ = findings(results)
     assert title.startswith(f"{said}their width at h*, in doublings of D_K, scales as m^")
     assert title.endswith("a t-interval over cells] over 4 cells of m = 32 to 256.")
-    assert f"m^{fixed(found.exponent, 2)} [{fixed(found.exponent_low, 2)} to " in title
+    assert f"m^{number(found.exponent, 'z.2f')} [{number(found.exponent_low, 'z.2f')} to " in title
     lead = sections(results)[1]
     assert (lead.name, lead.figures[0].name) == ("transitions", "shares")
 

@@ -21,7 +21,6 @@ from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
     clock,
     duration,
-    fixed,
     plural,
     real_range,
     rough_time,
@@ -74,9 +73,6 @@ NAN = float("nan")
         (clock, (5399,), "90 min"),
         (clock, (5400,), "1.5 h"),
         (clock, (3_600_000,), "1,000.0 h"),
-        (fixed, (-0.214, 2), "−0.21"),
-        (fixed, (-0.004, 2), "0.00"),
-        (fixed, (-12.6, 0), "−13"),
         (three_digits, (1.4,), "1.40"),
         (three_digits, (-6.505,), "−6.50"),
         (three_digits, (288.0,), "288"),
