@@ -155,7 +155,8 @@ def call(arguments: Sequence[str]) -> int:
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
-        say_error(_message(error))
+        shown = getattr(error, "format_message", error.__str__)
+        say_error(str(shown()).replace("Value error, ", ""))
         return EXIT_BAD_INPUT
     except RunBroken as error:
         say_error(f"{error};", _resume(arguments))
@@ -176,12 +177,6 @@ def _interrupted(arguments: Sequence[str]) -> int:
     """Say that the run was interrupted; returns the exit status."""
     say_error("interrupted;", _resume(arguments))
     return EXIT_INTERRUPTED
-
-
-def _message(error: typer.TyperException) -> str:
-    """What was wrong with the arguments, with the nearest valid ones where typer knows them."""
-    shown = getattr(error, "format_message", error.__str__)
-    return str(shown()).replace("Value error, ", "")
 
 
 class _Interrupt:

@@ -117,12 +117,10 @@ def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> N
     writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: _csv_cell(value) for key, value in row.items()})
-
-
-def _csv_cell(value: Any) -> Any:
-    value = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
-    return shown(value) if isinstance(value, str) else value
+        for key, value in row.items():
+            text = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            row[key] = shown(text) if isinstance(text, str) else text
+        writer.writerow(row)
 
 
 def _flat(row: Row, prefix: str = "") -> dict[str, Any]:

@@ -106,8 +106,12 @@ def threshold_sections(
         name = study.name_of(cell)
         sections = {key: [r for r in rows if r["cell"] == name] for key, rows in sections.items()}
     if as_one:
-        keys = study.search.sizes.keys
-        best = {row["cell"]: _best_sizes(row, keys) for row in sections.pop("best")}
+        names = {size: f"best_{size}" for size in study.search.sizes.keys}
+        names |= {own: own for own in ("h_star", "h_low", "h_high")}
+        best = {
+            row["cell"]: {name: row[key] for key, name in names.items() if key in row}
+            for row in sections.pop("best")
+        }
         sections["thresholds"] = [row | best[row["cell"]] for row in sections["thresholds"]]
     if study.record.finds == "D_V":
         return sections
@@ -122,12 +126,6 @@ def threshold_sections(
         for name, rows in sections.items()
     }
     return beside | layers
-
-
-def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:
-    """``best_D_K``, its ends, and so on; names of their own, such as ``h_star``, are kept."""
-    own = {key: best[key] for key in ("h_star", "h_low", "h_high") if key in best}
-    return {f"best_{size}": best[size] for size in sizes if size in best} | own
 
 
 def runs(

@@ -17,27 +17,19 @@ COLUMNS = (
     " bits_per_parameter"
 )
 MEANINGS = {
+    "limited by optimisation": "weights that pass are known at a smaller D_K",
+    "limited by budget": "longer training passes at a smaller D_K, or D_K still falls",
+    "limited by proved": "no weights of one head are right on all pairs of any draw",
+    "limited by unknown": "no smaller D_K is known to pass; search: {retest_steps: 4} would also "
+    "try longer training",
+    "possible": "the smallest D_K at which known weights pass, and where they come from",
+    "bits per parameter": "bits of the graph for each weight of the keys and queries, at D_K",
     "censored": "no pass up to the largest width",
     "pruned": "no width near the best head's D_K passes, so not searched further",
     "inconsistent": "passes below a fail",
     "open": "not finished, or a run failed",
 }
-"""The statuses that a reader cannot guess, and what they mean."""
-NUMBERS = {
-    "possible": "the smallest D_K at which known weights pass, and where they come from",
-    "bits_per_parameter": "bits of the graph for each weight of the keys and queries, at D_K",
-}
-"""The columns that the paper does not name, and what they mean."""
-LIMITS = {
-    "optimisation": "weights that pass are known at a smaller D_K",
-    "budget": "longer training passes at a smaller D_K, or D_K still falls",
-    "proved": "no weights of one head are right on all pairs of any draw",
-}
-"""What the values of ``limited_by`` mean, except unknown."""
-UNKNOWN = (
-    "no smaller D_K is known to pass; search: {retest_steps: 4} would also try longer training"
-)
-"""What ``unknown`` means where every cell has only one step limit."""
+"""What columns and values that a reader cannot guess mean."""
 
 
 def print_thresholds(
@@ -56,19 +48,15 @@ def print_thresholds(
     shown = {name: [shown_row(row, study) for row in sections[name]] for name in names}
     print_listing(shown, Format.TABLE, show=COLUMNS.split())
     say("; ".join([*_signs(study, best_alone), *reach(study)]))
-    statuses = {row["status"] for name in names for row in sections[name] if "status" in row}
-    limits = {row["limited_by"] for name in names for row in sections[name] if "limited_by" in row}
-    known = LIMITS
-    if not study.has_budgets and study.record.algorithm is None:
-        known = LIMITS | {"unknown": UNKNOWN}
-    meant = [f"{one} ({meaning})" for one, meaning in known.items() if one in limits]
-    if meant:
-        say("limited by: " + "; ".join(meant))
-    columns = {column for name in names for row in shown[name] for column in row if row[column]}
-    if meant := [f"{one.replace('_', ' ')}: {of}" for one, of in NUMBERS.items() if one in columns]:
-        say("; ".join(meant))
-    if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
-        say("; ".join(meant))
+    rows = [row for name in names for row in shown[name]]
+    seen = {column.replace("_", " ") for row in rows for column in row if row[column]}
+    seen |= {row["status"] for row in rows if "status" in row}
+    seen |= {f"limited by {row['limited_by']}" for row in rows if "limited_by" in row}
+    if study.has_budgets or study.record.algorithm is not None:
+        seen.discard("limited by unknown")  # longer training was tried, or there is none
+    for one, meaning in MEANINGS.items():
+        if one in seen:
+            say(f"{one}: {meaning}")
     if not best_alone:
         _say_where_one_head_is_decided(study, sections["thresholds"])
 
@@ -128,7 +116,11 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         first = record["D_K_first"]
         row["before_fresh_seeds"] = None if first == record["D_K"] else first
     if "possible_D_K" in record:
-        row["possible"], row["one_head"] = possible_text(record), proved_text(record)
+        width, D_K, proved = (record[key] for key in ("possible_D_K", "D_K", "proved_draws"))
+        is_lower = width is not None and (D_K is None or width < D_K)
+        row["possible"] = f"{width}, {record['possible_source']}" if is_lower else None
+        draws = f"impossible: {proved} of {record['decided_draws']}"
+        row["one_head"] = draws if proved else None
     if "certificate" in record:
         row["certificate"] = certificate_text(record["certificate"], study.search.target)
     if "rank_low" in record:
@@ -137,19 +129,6 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         bound = record.get("layer_rank_bound")
         row["rank_of_logits"] = None if bound is None else f"≤ {bound:,}"
     return row
-
-
-def possible_text(record: Row) -> str | None:
-    """``14, construction``: the smallest D_K known to pass, where that is below the threshold."""
-    width, D_K = record["possible_D_K"], record["D_K"]
-    is_lower = width is not None and (D_K is None or width < D_K)
-    return f"{width}, {record['possible_source']}" if is_lower else None
-
-
-def proved_text(record: Row) -> str | None:
-    """``impossible: 9 of 10``: draws in which no weights of one head are right on all pairs."""
-    proved = record["proved_draws"]
-    return f"impossible: {proved} of {record['decided_draws']}" if proved else None
 
 
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
