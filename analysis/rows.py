@@ -59,10 +59,17 @@ def by_size(table: pd.DataFrame) -> list[Row]:
     return sorted(rows_of(table), key=lambda row: (row["m"], row["d_model"], row.get("degree", 1)))
 
 
+WHOLE = (
+    *("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds"),
+    *("d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first"),
+)
+"""Columns of whole numbers that a table with missing ones holds as fractions."""
+
+
 def rows_of(table: pd.DataFrame) -> list[Row]:
     """The table's rows with plain values: whole numbers as int, missing ones as None."""
     whole = [name for name in table if pd.api.types.is_integer_dtype(table[name].dtype)]
-    whole += [name for name in ("d_k", "D_K", "D_K_low", "D_K_high", "n_seeds") if name in table]
+    whole += [name for name in WHOLE if name in table]
     broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
     rows = table.astype("object").to_dict("records")
     for row in rows:

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
+from rgr_dist.analysis.records import graph_bits_per_parameter, parse_certificate
+from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.thresholds.best_heads import best_of, with_bounds
 from rgr_dist.analysis.thresholds.known_weights import (
     KNOWN,
@@ -18,7 +19,6 @@ from rgr_dist.analysis.thresholds.known_weights import (
 
 Record = dict[str, Any]
 
-TEXT = {"model", "graph", "status", "limited_by", "possible_source", "exact_source"}
 SINCE = ("status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed")
 
 
@@ -69,11 +69,13 @@ def best_records(results: StudyResults) -> list[Record]:
 
 def _records(results: StudyResults, table: pd.DataFrame, keys: Sequence[str]) -> list[Record]:
     study = results.study
-    stored = {study.search.sizes.shown(str(name)): name for name in table}
+    stored = {study.search.sizes.shown(str(name)): str(name) for name in table}
     records = []
-    for row in table.astype("object").to_dict("records"):
+    for row in rows_of(table):
         more = _of_problem(results, row)
-        listed = {key: more[key] if key in more else _value(key, row[stored[key]]) for key in keys}
+        if "certificate" in keys:
+            more["certificate"] = parse_certificate(row["certificate"])
+        listed = {key: more[key] if key in more else row[stored[key]] for key in keys}
         records.append({"cell": study.cell_names[row["cell_id"]], **listed})
     return records
 
@@ -88,15 +90,3 @@ def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
     )
 
     return problem_of(results, row)
-
-
-def _value(key: str, value: Any) -> Any:
-    if key == "certificate":
-        return parse_certificate(value)
-    if pd.isna(value):
-        return None
-    if key in TEXT:
-        return str(value)
-    if key == "confirmed":
-        return bool(value)
-    return real(value) if key == "mean_score" else integer(value)
