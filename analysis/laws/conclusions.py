@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.laws.candidates import LEAST_GAP, Candidate, is_law
+from rgr_dist.analysis.laws.candidates import Candidate, is_law
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
@@ -68,24 +68,20 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     fitted = sum(one.status == "fitted" for one in fits.candidates)
     kept = [one.formula for one in fits.candidates if one.supported and one is not law]
     numbers, cells = with_numbers(law, limits=True), plural(law.n, "cell")
-    first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
-    others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
-    rest = [one.gap or 0.0 for one in fits.candidates if one.status == "fitted" and one is not law]
-    alone = "The data rule the others out."
-    if rest and min(rest) <= LEAST_GAP:
-        alone = "Laws that extend it are not better by enough to count."
-    singled = [] if fitted == 1 else [others if kept else alone]
     is_best = law is fits.candidates[0]  # the first may merely extend another law
-    if not is_best:
-        first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
-        singled = singled if kept else ["Those with a lower AICc extend it for too small a gain."]
+    fit = "fits best of" if is_best else "fits about as well as the best of"
+    said = [f"D_K* ≈ {numbers} {fit} {plural(fitted, 'law')} ({cells})."]
     is_papers = is_law(law, PROPORTIONAL, fits.cells)
     if is_papers and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
         best = f"{numbers}, the {kind} of {plural(fitted, 'law')}"
-        first = f"{needed}; {best}, misses them by more than their noise"
-    return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
+        said = [f"{needed}; {best}, misses them by more than their noise."]
+    if kept:
+        said.append(f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well.")
+    elif fitted > 1:
+        said.append("The others fit worse, or extend it by too little to count.")
+    return [line for line in (*said, lack_of_fit(fits)) if line]
 
 
 def with_numbers(law: Candidate, limits: bool = False) -> str:
