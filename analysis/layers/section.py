@@ -53,13 +53,9 @@ def headline(results: StudyResults) -> list[str]:
             told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {where}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
-    costs = rows_of(costs_of(results))
-    silent = all(row["cached"] is None for row in costs)
-    if not most and silent and any(row["parameters"] is not None for row in costs):
-        return ["No layer says what it caches for a token, so the table compares parameters alone."]
     if not most:
-        last = _limits(order)[1]
-        return [f"Within {last:,} steps no layer passes at every size of a compression m′/d_model."]
+        which = f"Within {_limits(order)[1]:,} steps no layer that says what it caches"
+        return [f"{which} passes at every size of a compression m′/d_model."]
     found = f"Most relations for each cached number: {'; '.join(most)}."
     return [found, *_changes(order)]
 
@@ -72,11 +68,9 @@ def _changes(order: list[Row]) -> list[str]:
     ]
     if not told:
         return []
-    ends = {_limits(every) for every in _ranked_together(order).values()}
-    between = "the smallest and the largest step limit"
-    if len(ends) == 1:
-        between = "{:,} and {:,} steps".format(*ends.pop())
-    words = f"Kendall's rank correlation of the orders within {between}"
+    words = (
+        "Kendall's rank correlation of the orders within the smallest and the largest step limit"
+    )
     return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
 
 

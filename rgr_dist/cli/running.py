@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.analysis.report.report_cache import Written
     from rgr_dist.running.progress import Summary
-    from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
 
 
@@ -128,6 +127,8 @@ def run(
     with held(store, f"rgr run {study}", address):
         from rich.console import Console
 
+        from rgr_dist.analysis.load import open_results
+        from rgr_dist.analysis.report.report_cache import written_before
         from rgr_dist.cli.live import LiveView
 
         console = Console(file=sys.stdout)  # stays visible, while what others print is discarded
@@ -137,22 +138,13 @@ def run(
 
             summary = run_study(resolved, store, view, execution, study, bool(set_))
             view.phase("writing the report")
-            results, written, is_new = _written(resolved, store)
+            results = open_results(resolved, store)
+            written, is_new = written_before(results, store), False
+            if written is None:
+                from rgr_dist.analysis.report.publish import publish  # all that fits and draws
+
+                written, is_new = publish(results, store), True
         _tell(results, written, is_new, console, summary, as_typed(study, out, set_))
-
-
-def _written(study: Study, store: Store) -> tuple[StudyResults, Written, bool]:
-    """A study's results, its report, and whether the report had to be written now."""
-    from rgr_dist.analysis.load import open_results
-    from rgr_dist.analysis.report.report_cache import written_before
-
-    results = open_results(study, store)
-    before = written_before(results, store)
-    if before is not None:
-        return results, before, False
-    from rgr_dist.analysis.report.publish import publish  # imports all that fits and draws
-
-    return results, publish(results, store), True
 
 
 def _tell(

@@ -188,7 +188,7 @@ def test_two_studies_side_by_side_have_a_page(tmp_path: Path, visit: Visit) -> N
     assert fits(opened, 400)
     assert fits(opened, 1600)
     opened.locator("#side-by-side-figure a.pt[href='#m64-d16'] use").first.hover()
-    assert "one: D_K* = " in opened.locator(".tip").inner_text()
+    assert "D_K*: " in opened.locator(".tip").inner_text()
 
 
 def test_a_column_is_sorted_by_its_button_and_the_address_keeps_it(

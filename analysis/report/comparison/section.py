@@ -22,11 +22,8 @@ def compared(pair: Pair, names: Names) -> list[Section]:
 def summary(pair: Pair, names: Names) -> Section:
     """The head of the page."""
     shared = len(cells_of(pair[0])) - len(alone(pair)[0])
-    said = (
-        accuracy_words(pair, names)
-        if by_accuracy(pair)
-        else ratio_words(pairs_of(pair, names), names)
-    )
+    by_width = not by_accuracy(pair)
+    said = ratio_words(pairs_of(pair), names) if by_width else accuracy_words(pair, names)
     costs = [(cost_of(results), name) for results, name in zip(pair, names, strict=True)]
     tiles = [(f"{int(cost['runs'].sum()):,}", f"runs, {name}") for cost, name in costs]
     tiles += [
@@ -57,7 +54,7 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
         keys = ["cell", "D_K", "h", "accuracy_a", "accuracy_b", "difference"]
         said = [*accuracy_words(pair, names), *caveats(pair, names)]
         return said, [{key: row[key] for key in keys} for row in splits_]
-    rows = pairs_of(pair, names)
+    rows = pairs_of(pair)
     sizes = {row["anchor"]: row for row in cells_of(pair[0])}
     keys = [f"{name}_{side}" for name in ("D_K", "h", "d_k") for side in "ab"]
     keys += ["ratio", "ratio_low", "ratio_high"]

@@ -24,7 +24,7 @@ def cells(pair: Pair, names: Names) -> Section | None:
     """D_K*, h* and d_k of the cells of both studies; None where the studies measure accuracy."""
     if by_accuracy(pair):
         return None
-    rows = pairs_of(pair, names)
+    rows = pairs_of(pair)
     words = [
         f"{plural(len(own), 'cell')} of {name} {'is' if len(own) == 1 else 'are'} not in {other}: "
         f"{', '.join(own)}."
@@ -100,7 +100,7 @@ COMPARED = {
 """What a row of two cells has from each of them, and the key of that in ``cells_of``."""
 
 
-def pairs_of(pair: Pair, names: Names) -> list[Row]:
+def pairs_of(pair: Pair) -> list[Row]:
     """A row for each cell of both studies."""
     partners = partners_of(pair)
     sizes = {cell.cell_id: cell.name for cell in pair[0].study.cells}
@@ -118,14 +118,8 @@ def pairs_of(pair: Pair, names: Names) -> list[Row]:
             if of["status"] == "open" and of["D_K"] is not None:
                 row[f"words_{side}"] += ", so far"
         row |= _ratio(one, other)
-        row["text"] = "\n".join(
-            [
-                row["full"],
-                *(f"{name}: D_K* = {row[f'words_{s}']}, h* = {row[f'h_words_{s}']}"
-                  for s, name in zip("ab", names, strict=True)),
-                f"ratio {row['ratio_words']}",
-            ]
-        )  # fmt: skip
+        widths = f"D_K*: {row['words_a']} and {row['words_b']}"
+        row["text"] = f"{row['full']}\n{widths}\nratio {row['ratio_words']}"
         rows.append(row)
     return rows
 
