@@ -142,12 +142,13 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     n, n_parameters = len(cells), unknowns + 1
     log_likelihood = float(fits.log_likelihood[0])
     penalty = 2 * n_parameters * n / (n - n_parameters - 1)
-    parameters = dict(zip(form.unknowns, _plain(form, coefficients, k), strict=True))
+    others = [k] if form.has_k else coefficients[1:].tolist()
+    values = [math.exp(float(coefficients[0])), *others]
     return dataclasses.replace(
         plain,
         status="fitted",
         n_parameters=n_parameters,
-        parameters=parameters,
+        parameters=dict(zip(form.unknowns, values, strict=True)),
         sigma=float(fits.sigma[0]) * math.sqrt(bounded / (bounded - unknowns)),
         log_likelihood=log_likelihood,
         aicc=penalty - 2 * log_likelihood,
@@ -158,14 +159,6 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
 def n_bounded(cells: pd.DataFrame) -> int:
     """How many cells have both ends: a width that passes and one below it that fails."""
     return int(((cells["D_K_fails"] > 0) & np.isfinite(cells["D_K_passes"])).sum())
-
-
-def _plain(form: Form, coefficients: Array, k: float) -> list[float]:
-    """The unknowns in the order of the form: c, then k or the exponents."""
-    return [
-        math.exp(float(coefficients[0])),
-        *([k] if form.has_k else map(float, coefficients[1:])),
-    ]
 
 
 def _k_grid(cells: pd.DataFrame) -> Array:

@@ -177,11 +177,6 @@ def _of_protocol(best: pd.DataFrame, protocol: str, heads: Heads) -> list[Law]:
     ]
 
 
-def _laws(cells: pd.DataFrame, draws: Draws | None = None) -> list[Law]:
-    """The laws of cells that are pooled."""
-    return [*paper_laws(cells), *_power_laws(cells, draws)]
-
-
 def paper_laws(cells: pd.DataFrame) -> list[Law]:
     """D_K* by the paper's estimator, and the line of h*, from the table of ``points``."""
     found = cells[cells["status"] == "found"]
@@ -200,13 +195,14 @@ def paper_laws(cells: pd.DataFrame) -> list[Law]:
     return [*laws, _line("h", H, ALL, found["compression"], found["h_star"])]
 
 
-def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
-    """The power laws of D_K* and h*, from the table of ``points``."""
+def _laws(cells: pd.DataFrame, draws: Draws | None = None) -> list[Law]:
+    """The laws of cells that are pooled, from the table of ``points``."""
     wide = ~cells["narrow"].to_numpy(dtype=bool)
     part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
     ends = ("D_K_fails", "D_K_passes")
     with_heads = cells[cells["h_star"].notna()]
     return [
+        *paper_laws(cells),
         power_law("D_K_power", D_K, ALL, cells, "scale", ends, draws),
         power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
         power_law("h_power", H, ALL, with_heads, "compression", ("h_above", "h_below")),

@@ -18,7 +18,6 @@ ALGORITHM_1 = "algorithm-1"
 OURS = "ours"
 MADE = [record.name for record in MODELS.values() if record.task == "construction"]
 COLUMNS = ("cell_id", "model", "m", "d_model", "h", "d_k", "stop_reason", "score", "config")
-SIZES = {"m", "d_model"}
 LIMIT = "orthogonal"
 """Signatures that give Algorithm 1's limit d_k → ∞."""
 
@@ -126,4 +125,4 @@ def _problems(runs: pd.DataFrame) -> dict[str, str]:
 def _kind(problem: str) -> str:
     """A problem without its sizes."""
     keys = json.loads(problem)
-    return canonical_json({key: keys[key] for key in keys if key not in SIZES})
+    return canonical_json({key: keys[key] for key in keys if key not in ("m", "d_model")})

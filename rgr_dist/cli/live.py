@@ -183,7 +183,7 @@ class NotebookCell:
     """Characters of a line; a narrower cell scrolls sideways."""
     _shown: Any = None
 
-    def update(self, drawing: RenderableType, refresh: bool = True) -> None:
+    def update(self, drawing: RenderableType) -> None:
         """Draw this, replacing what was drawn before."""
         from IPython.display import display
 
