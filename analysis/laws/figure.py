@@ -112,13 +112,7 @@ def _panel(
     lines = [Line(points=along(curve, x), look=look) for look, _, curve in curves]
     lines += of_sizes
     points = [
-        Point(
-            x=float(row["scale"]),
-            y=row["D_K"],
-            text=row["text"],
-            cell=row["anchor"],
-            look="paper",
-        )
+        Point(x=row["scale"], y=row["D_K"], text=row["text"], cell=row["anchor"], look="paper")
         for row in published
     ]
     points += [

@@ -23,13 +23,7 @@ from rgr_dist.analysis.laws.candidates import Candidate, rank_candidates
 from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
 from rgr_dist.analysis.laws.points import log_ends, points, with_protocols
 from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
-from rgr_dist.analysis.laws.scaling_laws import (
-    Law,
-    by_name,
-    fit_laws,
-    paper_laws,
-    possible_laws,
-)
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws, paper_laws, possible_laws
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import has_papers_protocol, laws_for

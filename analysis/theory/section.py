@@ -13,11 +13,7 @@ from rgr_dist.analysis.rows import named, rows_of
 from rgr_dist.analysis.theory.beside_training import families, growths, theory
 from rgr_dist.analysis.theory.constructions import LIMIT
 from rgr_dist.analysis.theory.figure import draw_three_curves
-from rgr_dist.analysis.theory.three_widths import (
-    draw_three_widths,
-    three_widths,
-    widths_table,
-)
+from rgr_dist.analysis.theory.three_widths import draw_three_widths, three_widths, widths_table
 from rgr_dist.analysis.theory.weight_precision import bits_needed
 from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.analysis.wording import number, plural, with_range

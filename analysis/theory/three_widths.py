@@ -55,9 +55,7 @@ def widths_table(rows: Sequence[Row]) -> Table:
             "weights of one head, however wide, are right on all pairs. Passes from: the smallest "
             "D_K with known weights that pass the study’s test; exact from: with known weights "
             "that are right on all pairs of every draw; in brackets: how they were found. Limited "
-            "by: optimisation, if known weights pass at a smaller D_K; budget, if the smallest of "
-            "them come from longer training, or if D_K still falls with the step limit; proved, "
-            "if no weights of one head are right on all pairs; else unknown."
+            "by: as in the table of cells."
         ),
         columns=[
             cell_column(),

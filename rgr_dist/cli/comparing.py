@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rgr_dist.cli.listing import Format, Row, print_listing, say
-from rgr_dist.cli.options import (
-    How,
-    Set,
-    Stores,
-    StudyName,
-    no_runs,
-    opened,
-    say_error,
-)
+from rgr_dist.cli.options import How, Set, Stores, StudyName, no_runs, opened, say_error
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
