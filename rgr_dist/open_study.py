@@ -288,7 +288,7 @@ class Study:
         is_one = isinstance(h, str) or getattr(h, "shape", None) == ()
         heads: list[Any] = [*h] if isinstance(h, Iterable) and not is_one else [h]
         for one in heads:
-            if not isinstance(one, int | np.integer):
+            if not isinstance(one, int | np.integer) or isinstance(one, bool):
                 raise StudyError(f"h: {one!r} is no integer; give a head count or several")
         return heads_named(self.study, [int(one) for one in heads])
 

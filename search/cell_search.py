@@ -44,7 +44,7 @@ def replay(
             is missing, this search needs nothing and is not done.
     """
     state = CellState(plan, test, evidence, assumed or {}, failed or {}, guides or {})
-    state.brackets = {arm: Bracket(axis) for arm, axis in plan.axes.items()}
+    state.brackets = plan.untried.copy()
     if state.is_waiting:
         return state
     for needs in _grid(state) if plan.every_value else _search(state):
@@ -297,13 +297,12 @@ def _bound_by_group(state: CellState) -> Steps:
     If it fails, so does every smaller arm at that value, which rules out the rest of the group.
     After a pass, try the next smaller arm; a better bound makes new groups.
     """
-    guess = state.start[1]
+    guess, known = state.start[1], state.plan.groups
     while True:
         bound = state.bound
-        caps = {arm: cap for arm in state.plan.axes if (cap := state.cap(arm))}
-        # How far the largest arm of each group is from the guess: groups come in this order.
-        away = {cap: abs(math.log2(arm / guess)) for arm, cap in sorted(caps.items())}
-        for arm, cap in sorted(caps.items(), key=lambda one: (away[one[1]], one[1], -one[0])):
+        if (bound, guess) not in known:
+            known[bound, guess] = _groups(state, guess)
+        for arm, cap in known[bound, guess]:
             if state.ruled_out_by(arm, cap):  # and so is the rest of its group
                 continue
             yield from _bound_arm(state, arm)
@@ -311,6 +310,16 @@ def _bound_by_group(state: CellState) -> Steps:
                 break
         else:
             return
+
+
+def _groups(state: CellState, guess: float) -> list[tuple[int, int]]:
+    """Arms with their caps, those of one cap together and from the largest down.
+
+    Groups come in the order of how far their largest arm is from the guess.
+    """
+    caps = {arm: cap for arm in state.plan.axes if (cap := state.cap(arm))}
+    away = {cap: abs(math.log2(arm / guess)) for arm, cap in sorted(caps.items())}
+    return sorted(caps.items(), key=lambda one: (away[one[1]], one[1], -one[0]))
 
 
 def _reach(state: CellState, arm: int, cap: int) -> Steps:

@@ -59,6 +59,7 @@ class CellState:
     guides: Mapping[str, CellState] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     brackets: dict[int, Bracket] = field(default_factory=dict)
+    passing: set[int] = field(default_factory=set)
     decisions: list[Decision] = field(default_factory=list)
     used: dict[ProbeKey, Verdict] = field(default_factory=dict)
     looked: set[ProbeKey] = field(default_factory=set)
@@ -78,6 +79,7 @@ class CellState:
     def set_bracket(self, arm: int, bracket: Bracket) -> None:
         """Replace the bracket of an arm."""
         self.brackets[arm] = bracket
+        (self.passing.discard if bracket.above is None else self.passing.add)(arm)
         if bracket.is_closed or self.bound is not None:
             self.bound = min(self._passing(closed=True), default=None)
 
@@ -170,11 +172,9 @@ class CellState:
 
     def _passing(self, closed: bool) -> list[float]:
         return [
-            self.plan.cost_of(arm, bracket.high)
-            for arm, bracket in self.brackets.items()
-            if bracket.high is not None
-            and (self.is_closed(arm) or not closed)
-            and arm not in self.contradicted
+            self.plan.cost_of(arm, high)
+            for arm in self.passing - self.contradicted.keys()
+            if (high := self.brackets[arm].high) is not None and (self.is_closed(arm) or not closed)
         ]
 
     def cap(self, arm: int) -> int:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from rgr_dist.search.best_arm import largest_kept
+from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.probe_verdict import Verdict, decimal
 
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
@@ -176,6 +178,16 @@ class CellPlan:
             raise ValueError(f"{self.cell}: guesses must be positive, and the spread above 1")
         if self.every_arm and self.cost is not None:
             raise ValueError(f"{self.cell}: every_arm takes a cost of arm × value")
+
+    @cached_property
+    def untried(self) -> dict[int, Bracket]:
+        """The bracket of each arm before any probe."""
+        return {arm: Bracket(axis) for arm, axis in self.axes.items()}
+
+    @cached_property
+    def groups(self) -> dict[tuple[float | None, float], list[tuple[int, int]]]:
+        """Arms and their caps in groups, by bound and guess, kept by every replay for the next."""
+        return {}
 
     @property
     def guides(self) -> tuple[str, ...]:

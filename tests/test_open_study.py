@@ -345,6 +345,7 @@ def test_overrides_may_come_in_any_sequence(kind: Any) -> None:
         (lambda study: study.figure("heads", ax=8), "ax: give axes of matplotlib, not 8"),
         (lambda study: study.figure("heads", ax=[8, 8]), "ax: give axes of matplotlib, not [8"),
         (lambda study: study.figure(["law"]), "the page has no figure ['law']; its figures: "),
+        (lambda study: study.curves(h=True), "h: True is no integer; give a head count"),
         (lambda study: study.curves(h=np.array(8)), "h: array(8) is no integer; give a head"),
         (lambda study: study.explain((16, 8), h=np.array(8)), "h: array(8) is no integer; give"),
         (lambda study: rgr.Study(name="a\x00b\ud800", cells=[{"m": 8, "d_model": 8}]), "name: "),

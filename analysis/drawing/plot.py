@@ -58,6 +58,7 @@ STYLE: Any = {
     "savefig.dpi": 300,
     "svg.fonttype": "path",
     "svg.hashsalt": "rgr-dist",  # the same figure gives the same bytes
+    "text.usetex": False,  # LaTeX would take other fonts, if there is one
     "text.color": INK["ink"],
     "xtick.color": INK["soft"],
     "xtick.labelsize": 7,

@@ -36,7 +36,8 @@ def rows_of_facts(results: StudyResults) -> list[Row]:
         row |= name_keys(results, row)
         row["D_V_words"] = wording.with_range(row["D_V"], row["D_V_low"], row["D_V_high"])
         low, high = row["rank_low"], row["rank_high"]
-        row["rank_words"] = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+        ends = () if low is None else dict.fromkeys((f"{low:,.0f}", f"{high:,.0f}"))
+        row["rank_words"] = " to ".join(ends)
         at = f"h = {row['h']}, d_qk = {row['d_qk']}"
         row["text"] = f"{row['full']}, {at}\nD_V {row['D_V_words']}, {row['status']}"
         rows.append(row)

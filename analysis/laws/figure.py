@@ -163,12 +163,13 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
         ("facts", "number of facts", "facts"),
         ("rank", "bound on the rank of the database", "rank_high"),
     ):
-        x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
+        x = log2_axis(label, [row[column] for row in rows if row[column]] or [1, 1024], pad=1.3)
         points = [
             interval_point(
                 row, row[column], "D_V", "D_V_low", "D_V_high", h=colours[row["database"]]
             )
             for row in known
+            if row[column] is not None
         ]
         lines: list[Line] = []
         ends: list[Place] = []

@@ -151,6 +151,11 @@ def call(arguments: Sequence[str]) -> int:
     interrupted.
     """
     try:
+        os.getcwd()  # noqa: PTH109 (no path is needed)
+    except OSError:
+        say_error("the working directory is gone: change to another folder")
+        return EXIT_BAD_INPUT
+    try:
         result: Any = command().main(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0

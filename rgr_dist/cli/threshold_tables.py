@@ -123,7 +123,7 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         row["one_head"] = draws if proved else None
     if "certificate" in record:
         row["certificate"] = certificate_text(record["certificate"], study.search.target)
-    if "rank_low" in record:
+    if record.get("rank_low") is not None:
         ends = dict.fromkeys(f"{record[end]:,.0f}" for end in ("rank_low", "rank_high"))
         row["rank_of_database"] = "–".join(ends)
         bound = record.get("layer_rank_bound")

@@ -33,7 +33,7 @@ from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 
-MOST_HEADS = 10_000
+MOST_HEADS = 5_000
 """The most head counts that a cell's search may have when all are asked for."""
 
 

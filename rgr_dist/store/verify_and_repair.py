@@ -172,7 +172,8 @@ def _fault(row: Row) -> str:
             return ""  # no study asks for it, and its columns cannot be worked out
         of_cell = _columns_of(canonical_json(config["cell"]))
         expected = {name: config[name] for name in ("h", "d_k", "seed")}
-        expected |= {"D_K": config["h"] * config["d_k"], "d_vo": config.get("d_vo")}
+        h, d_vo = config["h"], config.get("d_vo")
+        expected |= {"D_K": h * config["d_k"], "d_vo": d_vo, "D_V": d_vo and h * d_vo}
     except (ValueError, LookupError, TypeError, RecursionError):
         return "its config is not that of a run"
     if of_cell is None:

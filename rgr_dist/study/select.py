@@ -9,7 +9,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 
-SIZES = re.compile(r"\(?\s*(\d+)\s*,\s*(\d+)\s*\)?")
+SIZES = re.compile(r"(\()?\s*([0-9]+)\s*,\s*([0-9]+)\s*(?(1)\))")
 """``64,16`` and ``(64, 16)``: m and d_model."""
 
 CellName = str | tuple[int, int] | Mapping[str, object]
@@ -86,7 +86,7 @@ def _text(name: CellName) -> str:
 def _pairs(name: str) -> set[tuple[str, str | float]]:
     sizes = SIZES.fullmatch(name.strip())
     if sizes:
-        return {("m", float(sizes[1])), ("d_model", float(sizes[2]))}
+        return {("m", float(sizes[2])), ("d_model", float(sizes[3]))}
     return {_pair("".join(pair.split())) for pair in name.split(",") if pair.strip()}
 
 

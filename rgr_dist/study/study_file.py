@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StrictStr
 
 from rgr_dist.study import assets
 from rgr_dist.study.cell import NEEDS_DATABASE, Cell
@@ -91,7 +91,7 @@ class StudyFile(Spec):
         search: which widths are tried, and what counts as a pass.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+    name: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     model: Any = "max"
     graph: Keys = Field(default_factory=dict)
     embedding: Keys = Field(default_factory=dict)

@@ -163,7 +163,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     if not question.metric:
         raise ValueError("metric: missing; give the name of a number that the trainable reports")
     _check(trainable, how)
-    config, store = how["config"] or {}, how.pop("store")
+    config, store = {} if how["config"] is None else how["config"], how.pop("store")
     how["callbacks"] = how["callbacks"] or ()
     question.check_config(config)
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
@@ -219,9 +219,11 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
     check_slots("slots", how["slots"])
     if keep not in (None, "threshold"):
         raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
-    stop = how["stop"] or {}
+    if how["run_config"] is not None and not hasattr(how["run_config"], "storage_path"):
+        raise ValueError(f"run_config: give a tune.RunConfig, not {how['run_config']!r}")
+    stop = {} if how["stop"] is None else how["stop"]
     if not isinstance(stop, Mapping):
-        raise ValueError(f"stop: give names and numbers, not {stop!r}")
+        raise ValueError(f"stop: give names and numbers, not {' '.join(repr(stop).split())}")
     for key, value in stop.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"stop: {key}: give a finite number, not {value!r}")

@@ -87,7 +87,7 @@ def check_slots(name: str, slots: int | None) -> None:
     with suppress(ValueError):
         if slots is None or _integer(slots) >= 1:
             return
-    raise ValueError(f"{name}: give a positive integer, not {slots!r}")
+    raise ValueError(f"{name}: give a positive integer, not {' '.join(repr(slots).split())}")
 
 
 Name = Annotated[str, Field(strict=True, min_length=1)]

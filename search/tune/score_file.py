@@ -116,7 +116,7 @@ class ScoreFile:
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
-        if not isinstance(path, str | os.PathLike | None):
+        if not isinstance(path, str | os.PathLike | None) or "\0" in str(path):
             raise ValueError(f"store: give the path of a file, not {path!r}")
         self.path = None if path is None else Path(path)
         self.scores: list[Score] = []

@@ -371,6 +371,16 @@ def test_output_that_nobody_reads_on_ends_the_command_in_silence(call: list[str]
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_a_command_in_a_folder_that_is_gone_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert call(["construct", "1", "--m", "16", "--d-model", "16"]) == 2
+    assert capsys.readouterr().err.startswith("rgr: the working directory is gone: ")
+
+
 def test_a_command_without_an_output_does_its_work() -> None:
     done = subprocess.run(
         [*RGR, "studies"], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1)

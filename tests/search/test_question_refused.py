@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from ray import tune
 from ray.tune import Callback
@@ -37,6 +38,13 @@ REFUSED = [
     ({"values": np.array([[1], [2]])}, "values: array([1]) is no integer"),
     ({"mode": np.arange(2000).reshape(-1, 2)}, "mode: should be 'max' or 'min', not array([["),
     ({"store": "y" * 300}, f"{'y' * 300} is no file of scores ("),
+    ({"store": "a\0"}, "store: give the path of a file, not 'a\\x00'"),
+    ({"run_config": {"name": "x"}}, "run_config: give a tune.RunConfig, not {'name': 'x'}"),
+    ({"run_config": pd.NA}, "run_config: give a tune.RunConfig, not <NA>"),
+    ({"config": pd.NA}, "config: give names and their values, not <NA>"),
+    ({"stop": 0}, "stop: give names and numbers, not 0"),
+    ({"stop": pd.Series([1, 2])}, "stop: give names and numbers, not 0 1 1 2 dtype"),
+    ({"slots": pd.Series([1, 2])}, "slots: give a positive integer, not 0 1 1 2 dtype"),
     ({"store": 5}, "store: give the path of a file, not 5"),
     ({"values": itertools.count(1)}, "values: give positive integers in increasing order, such "),
     ({"values": range(1, 2**70)}, "values: give positive integers in increasing order, such as "),

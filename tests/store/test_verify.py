@@ -63,6 +63,7 @@ def test_a_part_of_an_earlier_version_is_sound_and_has_no_checksum(tmp_path: Pat
     [
         ({"run_id": "0" * 32}, "its config does not hash to its run_id"),
         ({"config": run_row(seed=8)["config"]}, "its config does not hash to its run_id"),
+        ({"D_V": 8}, "its D_V is not that of its config"),
         ({"seed": 8}, "its seed is not that of its config"),
         ({"cell_id": "0" * 16}, "its cell_id is not that of its config"),
         ({"m": 65}, "its m is not that of its config"),

@@ -39,6 +39,12 @@ def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
         heads_named(study, [1, 3])
 
 
+def test_sizes_in_half_a_pair_of_brackets_name_no_cell() -> None:
+    for text in ("(32,4", "32,4)", "３２,4"):
+        with pytest.raises(StudyError, match=": not in made-up; it has m=32,d_model=4"):
+            cell_named(study_of([{"m": 32, "d_model": 4}]), text)
+
+
 @pytest.mark.parametrize(
     "name",
     ["m=32,d_model=4", "m = 32, d_model = 4", " (32, 4) ", (32, 4), {"m": 32, "d_model": 4}],
