@@ -46,9 +46,10 @@ def test_what_is_kept_is_a_copy_that_cannot_be_changed() -> None:
 
 
 def test_an_array_that_is_not_loaded_is_told() -> None:
-    with pytest.raises(assets.AssetError, match="0123456789ab is not loaded"):
-        assets.get("0123456789ab" + "0" * 52)
-    with pytest.raises(TypeError, match="give numbers"):
+    told = "read the study file that brings it, or hand it over with the cell"
+    with pytest.raises(assets.AssetError, match=f"^the array 0{{12}} is not loaded: {told}$"):
+        assets.get("0" * 64)
+    with pytest.raises(TypeError, match=r"^an array of object has no content of its own; give n"):
         assets.add(np.array([{}]))
 
 

@@ -68,9 +68,13 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
     known = study.keys_of(cell)
     assert known["database.file"] == "facts.csv"
-    assert cell.database.digest.startswith(known["database.digest"])
+    assert cell.database.digest[:8] == known["database.digest"]
     assert "database.triples" not in known
-    assert {"facts.tau", "facts.residual", "training.max_steps"} <= known.keys()
+    for key in set(known) - {"model", "database.file", "database.digest"}:
+        part, _, name = key.partition(".")
+        assert known[key] == getattr(getattr(cell, part), name)
+    assert {"facts.tau", "database.keys", "training.max_steps"} <= known.keys()
+    assert {"training.patience", "context.length", "graph.family"}.isdisjoint(known)
     assert not {"context", "graph"} & yaml.safe_load(study.to_yaml()).keys()
     (tmp_path / "facts.csv").write_text("\n".join([*lines, lines[-1]]))
     with pytest.raises(StudyError, match=r"database\.file: .*listed twice"):
@@ -92,18 +96,57 @@ def test_the_arms_are_what_per_lists() -> None:
         heads_named(study_of(), [3])
 
 
+def test_a_search_says_which_sizes_it_tries() -> None:
+    assert (Search().arms, Search().total, Search().lists(64), Search().lists(3)) == (
+        (1, 2, 4, 8, 16, 32, 64),
+        None,
+        True,
+        False,
+    )
+    assert Search(heads="all").lists(3)
+    grid = Search(mode="grid", D_K=(6, 8), heads=(1, 2), keep_within=None)
+    assert (grid.widths, grid.listed(2)) == ((6, 8), (6, 8))
+    alone = Search(axis="d_vo")
+    assert (alone.arms, alone.sizes.config(8, 5)) == ((8,), {"h": 1, "d_k": 8, "d_vo": 5})
+    listed = Search(axis="d_vo", mode="grid", d_vo=(3, 5))
+    assert (listed.widths, listed.listed(2)) == ((3, 5), (3, 5))
+    split = Search(**SPLIT)
+    assert (split.arms, split.widths, split.total) == ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5), 6)
+    assert split.listed(2) == (4,)
+    assert Search(axis="d_vo", keep_within=0.5).keep_within == 0.5
+    assert Search(heads="all", rule="paper").confirm_seeds == 0
+    assert Search(heads="all", rule="confirmed").intervals == "best"
+    of_heads = {"heads", "max_D_K", "D_K", "keep_heads"}
+    assert not of_heads & alone.written().keys()
+    assert of_heads | {"mode", "target"} < Search().written().keys()
+    assert {"axis", "per"} & Search().written().keys() == set()
+
+
 def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
     heads = Search().sizes
     assert heads.keys == ("h", "d_k", "D_K", "D_K_low", "D_K_high")
     assert heads.whole == ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first")
     assert (heads.columns, heads.shown_arm, heads.arms) == (("h", "d_k"), "h", "heads")
     assert heads.probe_name(4, 5) == "h=4, d_k=5"
-    assert (heads.arms_key, heads.words.cost) == ("heads", "D_K")
+    assert (heads.arms_key, heads.best_arm, heads.words) == (
+        "heads",
+        "h_star",
+        ("d_k", "D_K", "heads"),
+    )
+    assert (heads.setting(4), heads.width(4, 5)) == ({"h": 4}, 20)
+    assert heads.key({"h": 4.0, "d_k": 5.0, "d_vo": None}) == (4, 5)
     routing = study_of().search.sizes
     assert routing.keys == ("h", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high")
     assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")
     assert (routing.arms, routing.arms_key) == ("values of d_qk", "settings")
     assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
+    assert routing.whole == ("d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first")
+    assert (routing.best_arm, routing.words) == ("d_qk_star", ("d_vo", "D_V", "values of d_qk"))
+    assert routing.setting(4) == {"h": 1, "d_k": 4}
+    assert routing.key({"h": 1, "d_k": 4, "d_vo": 5}) == (4, 5)
+    by_heads = study_of(search={"axis": "d_vo", "per": {"h": [1, 2], "d_qk": 4}}).search.sizes
+    assert (by_heads.arms, by_heads.arms_key, by_heads.best_arm) == ("heads", "heads", "h_star")
+    assert by_heads.probe_name(2, 5) == "h=2, d_vo=5"
     assert (heads.has_rivals, routing.has_rivals) == (True, False)
 
 
@@ -112,7 +155,15 @@ def test_a_run_of_relations_says_nothing_of_facts() -> None:
     for key in ("database", "facts", "d_vo", "axis"):
         assert key not in run.config_json
     (cell,) = study_of().cells
-    own = Run(cell=cell, h=1, d_k=4, d_vo=2, seed=0)
+    own = Run(cell=cell, h=3, d_k=4, d_vo=2, seed=0)
+    assert (own.D_K, own.D_V, run.D_K, run.D_V) == (12, 6, 20, None)
+    assert own.with_limit(7).cell == cell.with_limit(7) != cell
+    assert (cell.n_edges, cell.family, cell.name) == (32, "function", "facts=32,d_model=16")
+    assert (run.cell.n_edges, run.cell.family, run.cell.name) == (
+        64,
+        "permutation",
+        "m=64,d_model=16",
+    )
     assert '"d_vo":2' in own.config_json
     assert own.run_id != own.model_copy(update={"d_vo": 3}).run_id
     for one, d_vo in ((cell, None), (run.cell, 2)):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.layer_file import read_fields, zoo
+from rgr_dist.study.layer import Layer
+from rgr_dist.study.layer_file import WANTED, read_fields, zoo
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
@@ -50,6 +51,7 @@ def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
     cell = study.cells[0]
     assert cell.model_name == "my_layer(flag=True, groups=4, kind=plain, scale=1.0)"
     assert cell.record.name == "file"
+    assert cell.assets == (cell.layer.digest,)
     assert study.files == {cell.layer.digest: {"file": str(tmp_path / "mine.py")}}
     again = parse_study(load_yaml(study.to_yaml()))
     assert again == study
@@ -62,17 +64,28 @@ class Inner:
     def forward(self, X): ...
 
 class MyModule:
-    def __init__(self, d_model: int, h: int, d_k: int, groups: int = 2, *, bias: bool) -> None: ...
+    def __init__(
+        self, d_model: int, h: int, d_k: int, power: int, groups: int = 2, *, bias: bool, x: int = 3
+    ) -> None: ...
     def forward(self, X): ...
 """
 
 
 def test_a_module_of_torch_takes_its_keys_after_the_sizes(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
-    cell = study_of(tmp_path, {"file": "mine.py", "bias": True}).cells[0]
-    assert cell.model_name == "my_module(bias=True, groups=2)"
-    with pytest.raises(StudyError, match=r"model\.bias: missing"):
-        study_of(tmp_path, "mine.py")
+    cell = study_of(tmp_path, {"file": "mine.py", "bias": True, "power": 4}).cells[0]
+    assert cell.model_name == "my_module(bias=True, groups=2, power=4, x=3)"
+    for key, other in (("power", {"bias": True}), ("bias", {"power": 4})):
+        with pytest.raises(StudyError, match=rf"model\.{key}: missing"):
+            study_of(tmp_path, {"file": "mine.py", **other})
+
+
+def test_keys_are_in_alphabetical_order() -> None:
+    layer = Layer.model_validate(
+        {"digest": "0" * 64, "name": "MyLayer2Go", "keys": {"b": 1, "a": True}}
+    )
+    assert layer.keys == (("a", True), ("b", 1))
+    assert layer.shown == "my_layer2_go(a=True, b=1)"
 
 
 def test_several_layers_are_searched_in_every_cell(tmp_path: Path) -> None:
@@ -121,60 +134,130 @@ def without(text: str, old: str, new: str = "") -> str:
     return text.replace(old, new)
 
 
+TYPES = "give int, float, str, bool"
+VALUES = "give a number, text, True or False"
+ONE = (
+    "one has the methods parameters and scores, or is a torch module whose __init__ takes "
+    "d_model, h and d_k"
+)
+FIRST = "the first fields of MyLayer are not d_model: int, h: int, d_k: int, each without a default"
+BESIDE = "from a file beside it, which workers do not have; copy that code into the layer's file"
 BAD_FILES = {
-    "untyped": (MODULE.replace("groups: int", "groups"), "the key groups is of type unknown"),
-    "a call": (MODULE.replace("= 2", "= two()"), "the default of groups is two()"),
-    "other sizes": (
-        MODULE.replace("d_k: int", "width: int"),
-        "or is a torch module whose __init__",
+    "untyped": (
+        MODULE.replace("groups: int", "groups"),
+        f"the key groups is of type unknown; {TYPES}",
     ),
-    "no python": ("class (", "not valid Python: line 1"),
-    "no class": ("x = 1", "no class is a layer; one has the methods parameters and scores"),
-    "two": (TEXT + TEXT.replace("MyLayer", "Second"), "several classes are layers: MyLayer, Sec"),
-    "no sizes": (without(TEXT, "    h: int\n"), "the first fields of MyLayer are not d_model"),
-    "a size with a default": (without(TEXT, "d_k: int", "d_k: int = 4"), "without a default"),
-    "a type": (without(TEXT, "kind: str", "kind: list"), "the key kind is of type list"),
-    "a default": (without(TEXT, '"plain"', "str(3)"), "the default of kind is str(3)"),
+    "a call": (MODULE.replace("= 2", "= two()"), f"the default of groups is two(); {VALUES}"),
+    "other sizes": (MODULE.replace("d_k: int", "width: int"), f"no class is a layer; {ONE}"),
+    "no python": ("class (", "not valid Python: line 1: invalid syntax"),
+    "no class": ("x = 1", f"no class is a layer; {ONE}"),
+    "two": (
+        TEXT + TEXT.replace("MyLayer", "Second"),
+        f"several classes are layers: MyLayer, Second; {ONE}",
+    ),
+    "one of another": (
+        f"{TEXT}\nclass Second(MyLayer):\n    pass",
+        f"several classes are layers: MyLayer, Second; {ONE}",
+    ),
+    "no sizes": (without(TEXT, "    h: int\n"), FIRST),
+    "another order": (
+        without(TEXT, "    h: int\n    d_k: int\n", "    d_k: int\n    h: int\n"),
+        FIRST,
+    ),
+    "a first size with a default": (without(TEXT, "d_model: int", "d_model: int = 4"), FIRST),
+    "no literal": (
+        without(TEXT, '"plain"', "{[]: 1}"),
+        f"the default of kind is {{[]: 1}}; {VALUES}",
+    ),
+    "a size with a default": (without(TEXT, "d_k: int", "d_k: int = 4"), FIRST),
+    "a type": (without(TEXT, "kind: str", "kind: list"), f"the key kind is of type list; {TYPES}"),
+    "a default": (without(TEXT, '"plain"', "str(3)"), f"the default of kind is str(3); {VALUES}"),
+    "a default of 80 characters": (
+        without(TEXT, '"plain"', f"f({'x' * 77})"),
+        f"the default of kind is f({'x' * 77}); {VALUES}",
+    ),
+    "a default of 81 characters": (
+        without(TEXT, '"plain"', f"f({'x' * 78})"),
+        f"the default of kind is a long expression; {VALUES}",
+    ),
     "a long default": (
         without(TEXT, '"plain"', " + ".join(['"a"'] * 500)),
-        "the default of kind is a long expression; give a number",
+        f"the default of kind is a long expression; {VALUES}",
     ),
     "a long type": (
         without(TEXT, "kind: str", f"kind: {' | '.join(['str'] * 500)}"),
-        "the key kind is of type a long expression; give int",
+        f"the key kind is of type a long expression; {TYPES}",
     ),
-    "a wrong default": (without(TEXT, "int = 2", "int = 2.5"), "groups: 2.5 is not valid"),
-    "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
+    "a wrong default": (
+        without(TEXT, "int = 2", "int = 2.5"),
+        "groups: 2.5 is not valid; give one of type int (input should be a valid integer)",
+    ),
+    **{
+        f"our name {name}": (
+            without(TEXT, "kind: str", f"{name}: str"),
+            f"the key {name} has the name of one of ours; give another",
+        )
+        for name in ("file", "zoo")
+    },
     "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
-    "a neighbour": (TEXT + "import beside\n", "imports beside from a file beside it"),
-    "a neighbour's part": (TEXT + "from beside import x\n", "imports beside from a file beside it"),
+    "a neighbour": (TEXT + "import os, beside.part\n", f"it imports beside.part {BESIDE}"),
+    "a neighbour's part": (TEXT + "from beside import x\n", f"it imports beside {BESIDE}"),
+    "a folder beside it": (
+        TEXT + "from folder.deep import x\n",
+        f"it imports folder.deep {BESIDE}",
+    ),
+    "in a function": (TEXT + "def f():\n    import beside\n", f"it imports beside {BESIDE}"),
     "a zero": (TEXT + "\0", "not valid Python: source code string cannot contain null bytes"),
-    "relative": (TEXT + "from . import beside\n", "imports . from a file beside it"),
+    "relative": (TEXT + "from . import beside\n", f"it imports . {BESIDE}"),
 }
 
 
 @pytest.mark.parametrize(("text", "said"), BAD_FILES.values(), ids=BAD_FILES.keys())
 def test_a_file_that_is_no_layer_is_refused(tmp_path: Path, text: str | bytes, said: str) -> None:
     (tmp_path / "beside.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/__init__.py").write_text("")
     (tmp_path / "mine.py").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(StudyError) as caught:
         study_of(tmp_path, {"file": "mine.py", "flag": True})
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    place = "" if isinstance(text, bytes) else "model.file: "
+    assert str(caught.value) == f"study: {place}{tmp_path / 'mine.py'}: {said}; {WANTED}"
 
 
+A_NUMBER, AT_MOST = "input should be a valid number", "string should have at most 100 characters"
+BOOL = "give one of type bool (input should be a valid boolean)"
 BAD_KEYS: tuple[tuple[Any, str], ...] = (
-    ({"flag": True, "grups": 2}, "model.grups: unknown key of MyLayer; did you mean 'groups'?"),
-    ({}, "model.flag: missing"),
-    ({"flag": 1}, "model.flag: 1 is not valid; give one of type bool"),
-    ({"flag": True, "groups": True}, "model.groups: True is not valid; give one of type int"),
-    ({"flag": True, "scale": 10**400}, "give one of type float"),
-    ({"flag": True, "kind": "x" * 101}, "at most 100 characters"),
+    (
+        {"flag": True, "grups": 2},
+        (
+            "model.grups: unknown key of MyLayer; did you mean 'groups'? valid: "
+            "groups, scale, kind, flag"
+        ),
+    ),
+    ({}, "model.flag: missing; it has no default"),
+    (
+        {"flag": 1},
+        f"model.flag: 1 is not valid; {BOOL}",
+    ),
+    (
+        {"flag": True, "groups": True},
+        "model.groups: True is not valid; give one of type int (input should be a valid integer)",
+    ),
+    (
+        {"flag": True, "scale": 10**400},
+        f"model.scale: 1{'0' * 56}… is not valid; give one of type float ({A_NUMBER})",
+    ),
+    ({"flag": "x" * 58}, f"model.flag: '{'x' * 58}' is not valid; {BOOL}"),
+    ({"flag": "x" * 59}, f"model.flag: '{'x' * 56}… is not valid; {BOOL}"),
+    (
+        {"flag": True, "kind": "x" * 101},
+        f"model.kind: '{'x' * 56}… is not valid; give one of type str ({AT_MOST})",
+    ),
     (
         {"flag": True, "kind": "a\nb"},
         "model.kind: 'a\\nb' is not valid; give text that can be printed",
     ),
-    ({"flag": True, "zoo": "max"}, "model: both file and zoo"),
+    ({"flag": True, "zoo": "max"}, "model: both file and zoo; give one"),
 )
 
 
@@ -185,20 +268,19 @@ def test_a_key_that_is_not_the_layers_is_refused(
     (tmp_path / "mine.py").write_text(TEXT)
     with pytest.raises(StudyError) as caught:
         study_of(tmp_path, {"file": "mine.py", **keys})
-    assert said in str(caught.value)
+    assert str(caught.value) == f"study: {said}"
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ("groupd", "'groupd' is not known; valid: max, softmax"),
-        ("groupd", "{zoo: grouped}"),
-        ("groupd", "named by its file, mine.py"),
-        ("file", "'file' is no name"),
-        ("none.py", "none.py: cannot be read"),
+        ("none.py", f"cannot be read: No such file or directory; {WANTED}"),
         ({"zoo": "groupd"}, "'groupd' is not known; did you mean 'grouped'? valid: cosine"),
-        ({"zoo": 3}, "model.zoo: 3 is not valid"),
-        ({"file": None}, "model.file: None is not valid"),
+        ({"zoo": 3}, "model.zoo: 3 is not valid; give a name"),
+        ({"zoo": "xyz"}, f"model.zoo: 'xyz' is not known; valid: {', '.join(zoo())}"),
+        ({"zoo": "tied", "a": 3}, "model.a: unknown key of Tied; it has no keys of its own"),
+        ({"file": None}, "model.file: None is not valid; give a name"),
+        ({"file": ""}, "model.file: '' is not valid; give a name"),
     ],
 )
 def test_a_wrong_name_says_what_is_valid(tmp_path: Path, model: Any, said: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from rgr_dist.study.address import canonical_json
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study_file import parse_study
+from rgr_dist.study.training import Training
 from tests.written_studies import PAPER, document, run_of
+
+SCHEDULES: tuple[Literal["constant", "cosine", "warmup"], ...] = ("constant", "cosine", "warmup")
 
 
 def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
@@ -81,6 +84,11 @@ def test_the_address_of_a_run_is_pinned() -> None:
     }
     assert run.run_id == "fdf5c81ea9c1d85afddde39ecb435d53"
     assert run.cell.cell_id == "83201c2ef1a6f1f5"
+    longer = run.with_limit(20_001)
+    assert longer.cell.cell_id != run.cell.cell_id
+    assert (longer.with_limit(20_000), longer.with_limit(20_000).run_id) == (run, run.run_id)
+    paths = {name: Training(schedule=name).path_depends_on_limit for name in SCHEDULES}
+    assert paths == {"constant": False, "cosine": True, "warmup": False}
     assert run.D_K == 6
 
 

@@ -20,8 +20,11 @@ def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
         cell_named(study, None)
     alone = study_of([{"m": 16, "d_model": 4}])
     assert cell_named(alone, None) == alone.cells[0]
-    with pytest.raises(StudyError, match="cell m=16: names 2 cells"):
-        cell_named(study, "m=16")
+    two = r"m=16,d_model=4; m=16,d_model=4,degree=3$"
+    for name, shown in (("m=16", "m=16"), ((16, 4), "16,4"), ({"m": 16}, "m=16")):
+        with pytest.raises(StudyError, match=f"^cell {shown}: names 2 cells; name one of {two}"):
+            cell_named(study, name)
+    assert cells_named(study, "family=regular,model=max,length=16,d_model=4,,") == [one, three]
 
 
 def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
@@ -30,13 +33,15 @@ def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
         assert cells_named(study, cell.name) == [cell]
         assert cells_named(study, f" d_model={cell.d_model}, m={cell.m}") == [cell]
     assert [cell.d_model for cell in cells_named(study, "m=32")] == [4, 8]
-    with pytest.raises(StudyError, match=r"m=9: not in made-up; it has m=16,d_model=4; m=16"):
+    with pytest.raises(StudyError, match=r"^cell m=9: not in made-up; it has m=16,d_model=4; m=16"):
         cells_named(study, "m=9")
     with pytest.raises(StudyError, match="it has m=16"):
         cells_named(study, " ")
     assert heads_named(study, [8, 1]) == (1, 8)
-    with pytest.raises(StudyError, match="h = 3: not in made-up; it has 1, 2, 8"):
+    with pytest.raises(StudyError, match=r"^h = 3: not in made-up; it has 1, 2, 8$"):
         heads_named(study, [1, 3])
+    every = study.model_copy(update={"search": study.search.model_copy(update={"heads": "all"})})
+    assert heads_named(every, [8, 3, 8]) == (3, 8)
 
 
 def test_sizes_in_half_a_pair_of_brackets_name_no_cell() -> None:

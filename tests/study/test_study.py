@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist import paper
+from rgr_dist.study import shipped
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, cells_named
@@ -262,6 +264,15 @@ def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> N
     told = ["", ",sharpness=30", ",learning_rate=0.0003,schedule=cosine", ",initial=variance"]
     names = [f"m={m},d_model=16{end}" for end in [*told, ",learning_rate=0.003"] for m in (64, 128)]
     assert [study.name_of(cell) for cell in study.cells] == names
+    added = [name.partition(",d_model=16")[2].removeprefix(",") for name in names]
+    assert [study.differences[cell.cell_id] for cell in study.cells] == added
+    assert study.has_alike_cells
+    assert not load_study("base-grid").has_alike_cells
+    known = study.keys_of(study.cells[0])
+    for key, value in known.items():
+        part, _, name = key.rpartition(".")
+        assert value == getattr(getattr(study.cells[0], part) if part else study.cells[0], name)
+    assert {"model", "graph.family", "context.length"} <= known.keys()
     assert [cell_named(study, name) for name in names] == list(study.cells)
     (wide,) = cells_named(study, "m=64, sharpness=30.0")
     assert cells_named(study, "sharpness=30") == [wide, study.cells[3]]
@@ -354,6 +365,19 @@ def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
         parse_study(document(search={"retest_steps": 200_000}))
     study = parse_study(document(search={"retest_steps": 107_374}))
     assert study.cells[1].training.max_steps == 107_374 * 20_000
+
+
+def test_the_head_of_a_study_has_a_question_a_place_in_the_paper_and_a_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    head = "# Is it?\n# More. Paper: Fig. 1, of two. On two cores: 3 minutes.\nname: x\n"
+    monkeypatch.setattr(shipped, "shipped_text", lambda _: head)
+    told = {"question": "Is it?", "paper": "Fig. 1, of two", "on two cores": "3 minutes"}
+    assert about("quickstart") == {"study": "quickstart", "cells": 6, **told}
+    monkeypatch.setattr(shipped, "shipped_text", lambda _: "# Is it? Paper: Fig. 1.\nname: x\n")
+    lacks = "a question, 'Paper: ….' or 'On two cores: ….'"
+    with pytest.raises(ValueError, match=f"^quickstart: its head lacks {re.escape(lacks)}$"):
+        about("quickstart")
 
 
 @pytest.mark.parametrize("name", shipped_studies())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from rgr_dist.study import assets, token_table
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
-from rgr_dist.study.study_file import load_study
+from rgr_dist.study.study_file import load_study, parse_study
 
 VOCABULARY, WIDTH = 40, 8
 COUNTS = {7: 50, 3: 90, 12: 50, 39: 10**6, 0: 8, 21: 7, 5: 6, 30: 5, 31: 4, 32: 3, 33: 2, 34: 1}
@@ -215,22 +216,30 @@ def refused(home: Path, **parts: Any) -> str:
     return message.removeprefix(f"{home / 'tabled.yaml'}: embedding.")
 
 
+def to_fetch(folder: Path, *names: str) -> str:
+    address = "https://huggingface.co/openai-community/gpt2/resolve/main"
+    urls = " and ".join(f"{address}/{name}" for name in names)
+    return f"has no {' and no '.join(names)}; fetch {urls} and put it into {folder}/"
+
+
 def test_absent_weights_are_told_with_what_to_fetch_and_where_to_put_it(home: Path) -> None:
     message = refused(home, source="openai-community/gpt2")
     assert not logging.getLogger("huggingface_hub").isEnabledFor(logging.WARNING)  # of retries
-    assert message.startswith("source: openai-community/gpt2: no folder ")
-    assert "the hub failed (" in message
-    assert "has no model.safetensors" in message
-    assert "fetch https://huggingface.co/openai-community/gpt2/resolve/main/model.saf" in message
-    assert message.endswith(f"and put it into {home}/openai-community/gpt2/")
+    folder = home / "openai-community/gpt2"
+    place = f"source: openai-community/gpt2: no folder {folder}, and the hub failed ("
+    assert message.startswith(place)
+    assert message.partition("): ")[2] == to_fetch(folder, "model.safetensors")
     assert "has no model.safetensors" in refused(home, source="x" * 300)
     (home / "empty").mkdir()
-    message = refused(home, source="empty")
-    assert f"has no model.safetensors; fetch https://huggingface.co/{'openai-community/gpt2'}" in (
-        message
-    )
-    assert message.endswith(f"and put it into {home}/empty/")
-    assert "fetch https://huggingface.co/" in refused(home, counts=None, text="counts.csv")
+    empty, both = home / "empty", ("model.safetensors", "tokenizer.json")
+    told = f"source: {empty}: {to_fetch(empty, both[0])}"
+    assert refused(home, source="empty") == told
+    of_text = {"counts": None, "text": "counts.csv"}
+    assert refused(home, source="empty", **of_text) == f"source: {empty}: {to_fetch(empty, *both)}"
+    model = home / "model"
+    told = f"source: {model}: {to_fetch(model, both[1])}"
+    for source in ("model", "model/model.safetensors"):
+        assert refused(home, source=source, **of_text) == told
 
 
 @pytest.mark.parametrize(
@@ -245,13 +254,21 @@ def test_an_absent_package_is_told_with_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     message = refused(home, **parts)
-    assert "pip install 'rgr-dist[gpt2]'" in message
-    assert package in message or "the hub needs" in message
+    needs = {
+        "tokenizers": "source: needs the package tokenizers; pip install 'rgr-dist[gpt2]'",
+        "huggingface_hub": f"source: openai-community/gpt2: no folder {home}/openai-community/"
+        "gpt2, and the hub needs pip install 'rgr-dist[gpt2]': has no model.safetensors; fetch ",
+    }
+    assert message.startswith(needs[package])
 
 
 def test_what_a_table_cannot_be_is_refused_in_one_line(home: Path, table: np.ndarray) -> None:
     said = "counts: 11 tokens occur besides the last, which is NULL, and m = 12 needs as many; "
-    assert refused(home, m=12).startswith(said)
+    assert refused(home, m=12) == f"{said}give a smaller m, or counts of more text"
+    assert study_of(home, m=11).cells
+    document = yaml.safe_load((home / "tabled.yaml").read_text()) | {"cells": [{"d_model": WIDTH}]}
+    with pytest.raises(StudyError, match=r"^study: cells\[0\]\.m: missing; it has no default$"):
+        parse_study(document, home=home)
     assert "counts: give either counts" in refused(home, text="text.txt")
     assert "counts: give either counts" in refused(home, counts=None)
     assert refused(home, sorce="x").startswith(
@@ -266,15 +283,53 @@ def test_what_a_table_cannot_be_is_refused_in_one_line(home: Path, table: np.nda
         "3 -1": "a count is below 0",
     }.items():
         (home / "bad").write_text(line)
-        assert refused(home, counts="bad").startswith(f"counts: {home}/bad: {fault}; give two")
+        told = f"counts: {home}/bad: {fault}; {token_table.COUNTS}"
+        assert refused(home, counts="bad") == told
     (home / "model/model.safetensors").write_bytes(b"no weights")
-    assert "cannot be read" in refused(home)
+    assert refused(home).startswith(f"source: {home}/model/model.safetensors: cannot be read: ")
     save_file({"lm_head.weight": table}, home / "model/model.safetensors")
-    assert "its tables are lm_head.weight; give the weights of a GPT-2" in refused(home)
-    save_file({"wte.weight": np.full((3, 8), np.nan, np.float32)}, home / "model/model.safetensors")
-    assert "an entry is not a finite number" in refused(home)
+    weights = home / "model/model.safetensors"
+    told = f"its tables are lm_head.weight; {token_table.WANTED}"
+    assert refused(home) == f"source: {weights}: {told}"
+    bad = table.copy()
+    bad[3, 4] = np.inf
+    told = "its table is empty, has one row, or an entry is not a finite number"
+    for one in (bad, table[:1], table[:, :0], np.full((3, 8), np.nan, np.float32)):
+        save_file({"wte.weight": one}, weights)
+        assert refused(home) == f"source: {weights}: {told}; {token_table.WANTED}"
+    save_file({"wte.weight": table[:2].astype(np.float16)}, weights)
+    assert token_table.read_table(weights).dtype == np.float32
     save_file({"wte.weight": table[:, :5]}, home / "model/model.safetensors")
-    assert "source: its vectors have width 5; give d_model: 5" in refused(home)
+    assert refused(home) == "source: its vectors have width 5; give d_model: 5"
+
+
+def test_counts_of_a_table_are_by_token_and_those_left_out_are_none(home: Path) -> None:
+    (home / "c").write_text("39 4\n0 0\n3 7\n")
+    counts = token_table.read_counts(home / "c", VOCABULARY)
+    assert counts.tolist() == [7 * (i == 3) + 4 * (i == 39) for i in range(VOCABULARY)]
+    (home / "empty").write_text("token,count\n")
+    assert token_table.read_counts(home / "empty", 2).tolist() == [0, 0]
+
+
+def test_a_text_that_cannot_be_counted_is_refused_in_one_line(
+    home: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer, of_text = home / "model/tokenizer.json", {"counts": None, "text": "text.txt"}
+    text.write_text("w3 w5 w39\n" * 2)  # the last is unknown, so <end>, which is 39
+    count = token_table.count_tokens
+    assert count(text, tokenizer, 9, VOCABULARY)[[3, 5, 39]].tolist() == [2, 2, 2]
+    assert count(text, tokenizer, 4, VOCABULARY)[[3, 5, 39]].tolist() == [2, 1, 1]
+    told = f"text: {text}: {tokenizer} has a token 39, and the table 39 of them; {token_table.TEXT}"
+    with pytest.raises(StudyError, match=f"^{re.escape(told)}$"):
+        count(text, tokenizer, 9, VOCABULARY - 1)
+    monkeypatch.setattr(token_table, "LONGEST_LINE", 11)
+    assert count(text, tokenizer, 9, VOCABULARY).sum() == 6
+    monkeypatch.setattr(token_table, "LONGEST_LINE", 10)
+    told = "it has a line of 10 characters or more; break it"
+    assert refused(home, **of_text) == f"text: {text}: {told}; {token_table.TEXT}"
+    tokenizer.unlink()
+    with pytest.raises(StudyError, match=r"^source: .*; give a model's tokenizer\.json$"):
+        count(text, tokenizer, 9, VOCABULARY)
 
 
 @pytest.mark.parametrize("model", ["max", "transformer"])
