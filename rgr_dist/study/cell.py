@@ -155,12 +155,12 @@ class Cell(Spec):
     @property
     def problem_json(self) -> str:
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
-        return canonical_json(self.model_dump(mode="json", include=set(PROBLEM)))
+        return canonical_json(self.model_dump(include=set(PROBLEM)))
 
     @cached_property
     def config_json(self) -> str:
         """Canonical JSON of its science configuration: the part that its runs share."""
-        return canonical_json(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump())
 
     @cached_property
     def cell_id(self) -> str:

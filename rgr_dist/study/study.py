@@ -161,7 +161,7 @@ class Study(Spec):
         }
         if shared.database is not None:
             left_out, parts = left_out | {*parts, "context"}, {"facts": dict(shared.facts)}
-        keys = shared.model_dump(mode="json", exclude=left_out)
+        keys = shared.model_dump(exclude=left_out)
         for name in self.record.training:  # else the model's own defaults would be read
             keys["training"][name] = getattr(shared.training, name)
         document = {
@@ -183,7 +183,7 @@ class Study(Spec):
             return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
         if cell.record.algorithm is None:
             return cell.model
-        chosen = cell.construction.model_dump(mode="json", exclude_none=True)
+        chosen = cell.construction.model_dump(exclude_none=True)
         return {"construction": cell.record.algorithm, **chosen}
 
     def written_sizes(self, cell: Cell) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class TableFile(Spec):
 
     def located(self, home: Path) -> dict[str, Any]:
         """Its keys, with paths that do not depend on where the study file lies."""
-        keys = self.model_dump(mode="json", exclude={"family"}, exclude_none=True)
+        keys = self.model_dump(exclude={"family"}, exclude_none=True)
         paths = [name for name in ("source", "counts", "text") if name in keys]
         here = [name for name in paths if name != "source" or exists(home / self.source)]
         return keys | {name: str((home / keys[name]).absolute()) for name in here}

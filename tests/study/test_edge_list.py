@@ -215,9 +215,9 @@ def test_items_are_not_counted_where_some_occur_in_no_edge(
     (tmp_path / "n.csv").write_text(text)
     graph = {"family": "edges", "file": "n.csv"}
     keys = {"name": "x", "cells": [{"d_model": 16}], "graph": graph, "context": {"length": 2}}
-    said = rf"graph\.file: {absent} of the items 0 to {items - 1} occur in no edge, the first of "
-    said += (
-        rf"them {first}; give m: {items} if they exist, or number the items from 0 without gaps$"
+    said = (
+        rf"^study: graph\.file: {absent} of the items 0 to {items - 1} occur in no edge, the first "
+        rf"of them {first}; give m: {items} if they exist, or number the items from 0 without gaps$"
     )
     with pytest.raises(StudyError, match=said):
         parse_study(keys, home=tmp_path)
