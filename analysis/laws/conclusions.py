@@ -13,7 +13,7 @@ from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.wording import plural, three_digits, with_limits
+from rgr_dist.analysis.wording import plural, three_digits, with_limits, with_range
 
 
 def sentences(fits: Fits) -> list[str]:
@@ -47,12 +47,12 @@ def headline(results: StudyResults) -> list[str]:
             return [f"No threshold yet: the search of {cells} is not finished."]
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
     first = found[0]
-    at = f"D_K* = {first['D_K']} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
+    width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
+    at = f"D_K* = {width} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
     so_far = " so far" if first["status"] == "open" else ""
     more = len(found) - 1
     others = [f"The table has {plural(more, 'more cell')}."] if more else []
-    few = "A law needs more finished cells."
-    return [f"At {names_of(results)[first['cell_id']]['full']}, {at}{so_far}.", *others, few]
+    return [f"At {names_of(results)[first['cell_id']]['full']}, {at}{so_far}.", *others]
 
 
 def better_law(fits: Fits) -> Candidate | None:

@@ -11,6 +11,7 @@ from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys,
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
 from rgr_dist.analysis.laws.scaling_laws import Law
 from rgr_dist.analysis.page.section import Row
+from rgr_dist.analysis.wording import span
 
 CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "
@@ -21,10 +22,16 @@ CAPTION = (
 )
 
 FAMILIES = (
-    "The smallest total value width D_V* = h d_vo of each cell and setting. A line is the power "
-    "law of a family of databases at one setting, fitted to the intervals from the failing to the "
-    "passing width; it is left out if the interval of its power holds 0. Bars run from the "
-    "optimistic to the conservative D_V; an arrow starts at the smallest width not excluded."
+    "The smallest total value width D_V = h d_vo that passes, of each cell at each {arm}; a cell’s "
+    "smallest is its D_V*. Bars run from the optimistic to the conservative D_V."
+)
+ARROWS = (
+    " An arrow is one {arm} of a cell, at which no width tried passes, the largest {tried}; it "
+    "starts at the smallest width not excluded."
+)
+LINES = (
+    " A line is the power law of a family of databases at one {arm}, fitted to the intervals from "
+    "the failing to the passing width; it is left out if the interval of its power holds 0."
 )
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
 LABEL = 0.1
@@ -145,31 +152,42 @@ def _series(cells: Sequence[Row], labelled: bool) -> list[Line]:
     return lines
 
 
-def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
-    """D_V* against the number of facts and against the rank bound, with the power laws.
+def draw_families(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
+    """D_V of each setting against the number of facts and the rank bound, with the power laws.
 
     Args:
         rows: from ``rgr_dist.analysis.facts.tables.rows_of_facts``.
         laws: from ``rgr_dist.analysis.laws.families.laws``; only those of a single family of
             databases are drawn.
+        arm: the width that tells the settings of a cell apart.
     """
     families = list(dict.fromkeys(row["database"] for row in rows))
     colours = {family: 2**i for i, family in enumerate(families)}
     known = [row for row in rows if row["D_V"] is not None or row["D_V_low"] is not None]
+    failed = [row["D_V_fails"] for row in known if row["D_V"] is None and row["D_V_fails"]]
     reach = [row[name] for row in rows for name in ("D_V", "D_V_low", "D_V_high") if row[name]]
-    y = log2_axis("smallest D_V*", reach or [1, 64], pad=1.3)
+    y = log2_axis("smallest passing D_V", reach or [1, 64], pad=1.3)
     panels = []
     for key, label, column in (
         ("facts", "number of facts", "facts"),
         ("rank", "bound on the rank of the database", "rank_high"),
     ):
         x = log2_axis(label, [row[column] for row in rows if row[column]] or [1, 1024], pad=1.3)
+        at: dict[float, set[str]] = {}
+        for row in known:
+            at.setdefault(row[column], set()).add(row["database"])
         points = [
             interval_point(
-                row, row[column], "D_V", "D_V_low", "D_V_high", h=colours[row["database"]]
+                row,
+                row[column],
+                "D_V",
+                "D_V_low",
+                "D_V_high",
+                h=colours[row["database"]],
+                dodge=_shift(row["database"], at[row[column]]),
             )
             for row in known
-            if row[column] is not None
+            if row[column] is not None  # no study without a run has ranks
         ]
         lines: list[Line] = []
         ends: list[Place] = []
@@ -189,14 +207,20 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
                 colour = colours.get(family, 1)
                 lines.append(Line(points=shown, look="head", h=colour, label=named, before=True))
         panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
+    told = [FAMILIES, ARROWS * bool(failed), LINES * any(panel.lines for panel in panels)]
     return Figure(
         name="facts-law",
         title="D_V* against facts and against rank",
-        caption=FAMILIES,
+        caption="".join(told).format(arm=arm, tried=span(failed) if failed else ""),
         panels=tuple(panels),
         legend=tuple(Key(text=family, h=colours[family]) for family in families),
         columns=2,
     )
+
+
+def _shift(family: str, beside: set[str]) -> float:
+    """Pixels to the side, so that families at one place stand side by side."""
+    return 9.0 * (sorted(beside).index(family) - (len(beside) - 1) / 2)
 
 
 def power_curve(factor: float, exponent: float) -> Curve:

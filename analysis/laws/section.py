@@ -59,14 +59,14 @@ def law(results: StudyResults) -> Section | None:
         rows, laws = rows_of_facts(results), laws_of_facts(results)
         if len({row["facts"] for row in rows}) < 2:
             return None
-        figure = draw_families(rows, laws)
+        figure = draw_families(rows, laws, results.study.search.sizes.shown_arm)
         words = conclusions.growths(pooled_laws(results))
         fitted = dataclasses.replace(_fits(results, laws), folded="Fits of D_V*")
         shown = [fitted] if laws else []
         files = {"facts-laws": pd.DataFrame(laws)}
     return Section(
         name="law",
-        title=f"The law of {total}*",
+        title="The law of D_K*" if total == "D_K" else figure.title,
         words=[line for line in words if line],
         figures=(figure,),
         shown=shown,

@@ -44,7 +44,7 @@ def section(results: StudyResults) -> Section:
         values["collapses"] = [one for one in drawn if one.reduced_chi2 is not None]
     if (widths := width_scaling_of(results)) is not None:
         files["widths"] = widths.cells
-        values |= {"widths": sentence(widths), "heads": widths.heads}
+        values["widths"] = sentence(widths)
     return Section(
         name="transitions",
         title="Transitions",

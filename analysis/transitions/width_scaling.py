@@ -81,20 +81,17 @@ def width_scaling_of(results: StudyResults) -> WidthScaling | None:
 
 
 def sentence(widths: WidthScaling) -> str:
-    """Whether transitions get sharper with m, and by which power of it."""
-    said = "No trend of sharpness with m"
-    if widths.exponent_high < 0:
-        said = "Transitions get sharper with m"
-    elif widths.exponent_low > 0:
-        said = "Transitions get less sharp with m"
+    """Whether transitions get sharper with m, or may with h*, and by which power of m."""
+    said, other = "No trend of sharpness with m", ", while h* differs too"
+    if (is_sharper := widths.exponent_high < 0) or widths.exponent_low > 0:
+        said = f"Transitions get {'sharper' if is_sharper else 'less sharp'} with m"
+        other = ", or with h*, which differs too"
     power, low, high = (
         number(value, "z.2f")
         for value in (widths.exponent, widths.exponent_low, widths.exponent_high)
     )
-    m, heads = widths.cells["m"], widths.heads
-    cells = f"{len(m)} cells of m = {m.min()} to {m.max()}"
-    several = f" with {', '.join(map(str, heads))} heads" if len(heads) > 1 else ""
+    m = widths.cells["m"]
     return (
-        f"{said}: their width at h*, in doublings of D_K, scales as m^{power} "
-        f"[{low} to {high}, a t-interval over cells] over {cells}{several}."
+        f"{said}{other if len(widths.heads) > 1 else ''}: their width, in doublings of D_K, scales "
+        f"as m^{power} [{low} to {high}] over {len(m)} cells of m = {m.min()} to {m.max()}."
     )

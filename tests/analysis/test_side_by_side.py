@@ -70,7 +70,7 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
         f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one (geometric mean over "
         f"3 cells; 95 % t-interval {low:#.3g} to {high:#.3g}): no difference is shown."
     )
-    assert section.words[1].startswith("They differ in search.seeds (10; 5).")
+    assert section.words[1].startswith("They differ in search.seeds (10 in one, 5 in other).")
     assert section.words[2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
     page, _ = comparison(*pair, NAMES)
     texts = "They differ in", "total key width of", 'id="cells-', "The ratio goes", "What was asked"
@@ -176,7 +176,7 @@ def test_of_studies_of_one_width_a_head_the_fewest_heads_are_told() -> None:
         (
             {(64, 16): 10},
             {(64, 16): 20},
-            "other needs 2.00 [1.73–2.33] times the D_K* of one, in 1 cell.",
+            "other needs 2.00 [1.73–2.33] times the D_K* of one at (m, d_model) = (64, 16).",
         ),
         ({(64, 16): 10}, {(64, 16): 0}, "No cell has a threshold in both."),
         ({(64, 16): 0}, {(64, 16): 10}, "No cell has a threshold in both."),

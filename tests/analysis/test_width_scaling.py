@@ -142,8 +142,8 @@ def test_a_study_of_transitions_opens_with_their_sharpness(exponent: float, said
     _, found = drawn(results, exponent, 1)
     results = replace(results, study=study, runs=drawn_runs(results, exponent, 1))
     title, *_ = findings(results)
-    assert title.startswith(f"{said}their width at h*, in doublings of D_K, scales as m^")
-    assert title.endswith("a t-interval over cells] over 4 cells of m = 32 to 256.")
+    assert title.startswith(f"{said}their width, in doublings of D_K, scales as m^")
+    assert title.endswith("] over 4 cells of m = 32 to 256.")
     assert f"m^{number(found.exponent, 'z.2f')} [{number(found.exponent_low, 'z.2f')} to " in title
     lead = sections(results)[1]
     assert (lead.name, lead.figures[0].name) == ("transitions", "shares")

@@ -172,15 +172,14 @@ def test_every_cell_has_a_name_of_its_own() -> None:
     ]  # fmt: skip
 
 
-FIRST = "At (m, d_model) = (64, 16), D_K* = 20 at 2 heads of width 10"
-TOO_FEW = "A law needs more finished cells."
+FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at 2 heads of width 10"
 
 
 @pytest.mark.parametrize(
     ("widths", "status", "words"),
     [
-        ([10, 44, None], "open", f"{FIRST} so far. The table has 1 more cell. {TOO_FEW}"),
-        ([10], "found", f"{FIRST}. {TOO_FEW}"),
+        ([10, 44, None], "open", f"{FIRST.format('?')} so far. The table has 1 more cell."),
+        ([10], "found", f"{FIRST.format(20)}."),
         ([None, None], "censored",
          "No threshold in 2 cells: no head count passes at any width allowed."),
         ([None], "open", "No threshold yet: the search of 1 cell is not finished."),

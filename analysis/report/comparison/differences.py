@@ -68,7 +68,11 @@ def caveats(pair: Pair, names: Names) -> list[str]:
     apart = _apart(pair, lambda results, most: settings(results.study, most))
     said = []
     if apart:
-        values = [f"{row['name']} ({row['a'] or MISSING}; {row['b'] or MISSING})" for row in apart]
+        one, other = names
+        values = [
+            f"{row['name']} ({row['a'] or MISSING} in {one}, {row['b'] or MISSING} in {other})"
+            for row in apart
+        ]
         more = [f"{len(values) - FEW_SETTINGS} more"] if len(values) > FEW_SETTINGS else []
         said.append(f"They differ in {', '.join([*values[:FEW_SETTINGS], *more])}.")
     ended = []
