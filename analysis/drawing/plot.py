@@ -73,7 +73,7 @@ LINES: dict[str, dict[str, Any]] = {
     "ours": {"color": INK["ink"], "linewidth": 1.2},
     "also": {"color": INK["ink"], "linewidth": 1.0, "linestyle": (0, (1, 2.5))},
     "paper": {"color": INK["soft"], "linewidth": 1.0, "linestyle": (0, (5, 3))},
-    "rest": {"color": INK["soft"], "linewidth": 1.0, "alpha": 0.6},
+    "rest": {"color": INK["soft"], "linewidth": 1.0, "linestyle": (0, (7, 2, 1.5, 2))},
     "series": {"color": INK["soft"], "linewidth": 0.7, "alpha": 0.55},
     "target": {"color": INK["soft"], "linewidth": 0.7, "linestyle": (0, (4, 3))},
     "guide": {"color": INK["ink"], "linewidth": 0.7, "linestyle": (0, (1, 3))},

@@ -47,6 +47,11 @@ def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
     return tuple(Key(text=f"{name} = {h}", h=h) for h in listed)
 
 
+def guide_key(rows: Iterable[Mapping[str, Any]], total: str) -> tuple[Key, ...]:
+    """The legend of the dotted line at D_K* or D_V*, if any row has it."""
+    return (Key(text=f"{total}*", line="guide"),) if any(row[total] for row in rows) else ()
+
+
 def along(curve: Curve, across: Axis, n: int = 60) -> tuple[Place, ...]:
     """Points of a curve across the width of a panel, where it is positive."""
     at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]

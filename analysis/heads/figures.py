@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
+from rgr_dist.analysis.drawing.points import (
+    PUBLISHED,
+    Curve,
+    along,
+    guide_key,
+    head_keys,
+    interval_point,
+)
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.study.axis import SizeAxis
@@ -15,11 +22,11 @@ from rgr_dist.study.axis import SizeAxis
 BEST = (
     "The head count h* that needs the smallest D_K, of those that the study asks for, against the "
     "compression m′ / d_model. Bars span the head counts within 10 % of D_K*, or one step of their "
-    "d_k, that a paired t-test does not distinguish from h*. Cells of equal "
-    "compression stand side by side."
+    "d_k, that a paired t-test does not distinguish from h*. Cells of one "
+    "compression stand side by side, about its value."
 )
 SPLITS = (
-    "D_K(h), the smallest passing total key width of h heads, cell by cell. Dotted: D_K*, the "
+    "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
     "smallest of all. Bars run from the optimistic to the conservative D_K. An arrow starts at the "
     "smallest width not excluded of a head count that is pruned (none of its widths near D_K* "
     "passes, though wider ones may), censored (no allowed width passes) or not finished."
@@ -27,7 +34,7 @@ SPLITS = (
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "
     "at a mark and fails at the next narrower width tried. Bars run from the optimistic to the "
-    "conservative D_V; an arrow starts at the smallest width not excluded. The level line is D_V*."
+    "conservative D_V; an arrow starts at the smallest width not excluded."
 )
 PARAMETERS = " Dotted curves: the same number of parameters, d_qk + d_vo of each head."
 
@@ -111,7 +118,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
             for row in seen
         ]
         lines = _equal_parameters(x, y, axis) if axis.arm == "d_k" else []
-        best = cell["status"]
+        best = f"no {total}* ({cell['status']})"
         if cell[total] is not None:
             best = f"{total}* = {cell[total]} at {arm}* = {cell[axis.best_arm]}"
             lines.append(Line(points=((x.low, cell[total]), (x.high, cell[total])), look="guide"))
@@ -135,7 +142,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
         caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
-        legend=head_keys(listed) if arm == "h" else (),
+        legend=(*(head_keys(listed) if arm == "h" else ()), *guide_key(cells, total)),
         columns=columns_of(cells),
     )
 

@@ -194,8 +194,7 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
         for law in laws:
             family = law.name.rpartition("_")[2]
             drawn = f"D_V_{key}_" in law.name and (len(families) < 2 or family in colours)
-            is_trend = (law.exponent_low or -1) > 0 or (law.exponent_high or 1) < 0
-            if drawn and is_trend and law.factor is not None and law.exponent is not None:
+            if drawn and law.is_trend and law.factor is not None and law.exponent is not None:
                 curve = along(power_curve(law.factor, law.exponent), x, 30)
                 shown = tuple(place for place in curve if place[1] <= y.high)
                 if not shown:

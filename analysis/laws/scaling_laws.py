@@ -122,6 +122,11 @@ class Law:
     max_steps: int | None = None
     protocol: str | None = None
 
+    @property
+    def is_trend(self) -> bool:
+        """Whether the interval of a power excludes 0; only then do figures draw it."""
+        return (self.exponent_low or -1) > 0 or (self.exponent_high or 1) < 0
+
 
 def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
     """The laws of D_K* and h*, those on the linear scale first.

@@ -79,9 +79,10 @@ def _beside(fits: Fits, law: Candidate) -> str:
     power = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
     if power is None or law.gap is None:
         return ""
-    said, gap = conclusions.growth_of(by_name(fits.laws)["D_K_power"]), power - law.gap
+    fit, gap = by_name(fits.laws)["D_K_power"], power - law.gap
     than = f"{abs(gap):.1f} {'better' if gap < 0 else 'worse'}"
-    return f"{said}: the grey line. Its AICc is {than} than the law’s."
+    line = ": the dash-dotted line" if fit.is_trend else ""
+    return f"{conclusions.growth_of(fit)}{line}. Its AICc is {than} than the law’s."
 
 
 def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[Line]]:
@@ -109,7 +110,7 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model.
 
     Args:
-        law: the law that the data keep instead of the power law, which is then grey, or None.
+        law: the law that the data keep instead of the power law, which is then dash-dotted.
     """
     drawn: list[tuple[str, str, Curve]] = []
     fits = fits_of(results)
@@ -118,7 +119,7 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
         drawn.append(("ours", conclusions.with_numbers(law), line))
     fitted = by_name(fits.laws)
     power = fitted.get("D_K_power")
-    if power is not None and power.factor is not None and power.exponent is not None:
+    if power is not None and power.is_trend and power.factor and power.exponent:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
         look = "ours" if law is None else "rest"
         drawn.append((look, words, power_curve(power.factor, power.exponent)))

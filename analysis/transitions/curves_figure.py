@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import guide_key, head_keys
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
@@ -15,7 +15,7 @@ from rgr_dist.analysis.page.section import Row
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
     "with the 95 % t-interval over seeds. Hollow: a mean of fewer seeds, enough for the verdict or "
-    "for a first look. Dashed: the target. Dotted: D_K*. {scale}"
+    "for a first look. Dashed: the target. {scale}"
 )
 FEWER = "fewer seeds"
 """What a hollow mark means."""
@@ -40,7 +40,7 @@ def draw_curves(
         if minimised
         else "The axis widens towards 1."
     )
-    legend = head_keys(row["h"] for row in probes)
+    legend = (*head_keys(row["h"] for row in probes), *guide_key(cells, "D_K"))
     if any(row["collapsed"] or row["failed"] for row in probes):
         legend += (Key(text="with collapsed or failed runs", flawed=True),)
     return Figure(
@@ -113,6 +113,6 @@ def _titles(cell: Row, tried: bool) -> tuple[str, str]:
     if not tried:
         return cell["short"], "no run yet"
     if cell["D_K"] is None:
-        return cell["short"], cell["status"]
+        return cell["short"], f"no D_K* ({cell['status']})"
     so_far = " so far" if cell["status"] == "open" else ""
     return cell["short"], f"D_K* = {cell['D_K']} at h* = {cell['h_star']}{so_far}"

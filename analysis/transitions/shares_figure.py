@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import guide_key, head_keys
 from rgr_dist.analysis.drawing.scales import ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
@@ -20,8 +20,8 @@ SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
     "curves in log₂ D_K, fitted by maximum likelihood and drawn between the narrowest and the "
     "widest probe. A head count is left out if no such curve can be fitted, for example because "
-    "all its seeds begin to pass at the same width. A line is vertical where only one width has "
-    "both passing and failing seeds. Dotted: D_K*, where the mean score passes."
+    "all its seeds begin to pass at the same width; its line alone, if a sudden switch fits about "
+    "as well. At D_K* the mean score passes."
 )
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
@@ -55,6 +55,8 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         for h in {row["h"] for row in own}:
             widths = [row["D_K"] for row in own if row["h"] == h]
             fit = fitted[cell["anchor"], h]
+            if fit["share_width_low"] is None:  # a sudden switch fits about as well
+                continue
             ends = min(widths), max(widths)
             curves[h] = _logistic(ends, fit["share_middle"], fit["share_width"])
         y = share_axis("share of passing seeds")
@@ -69,7 +71,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         hollow=FEWER,
         columns=columns_of(cells),
     )
-    return replace(figure, legend=head_keys(figure.heads))
+    return replace(figure, legend=(*head_keys(figure.heads), *guide_key(cells, "D_K")))
 
 
 def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure:

@@ -23,6 +23,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import math as math_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
+from rgr_dist.analysis.transitions.shares_figure import draw_shares
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -88,6 +89,31 @@ def test_a_law_of_other_sizes_is_drawn_at_each_where_the_data_rule_out_the_power
         for scale, D_K in line.points:
             m = (D_K * d_model**0.5) ** 0.5
             assert scale == pytest.approx(m * math.log2(m) / d_model, rel=0.05)
+
+
+@pytest.mark.parametrize(("widths", "drawn"), [((6, 2, 21, 5), True), ((5, 5, 5, 5), False)])
+def test_a_power_of_D_K_that_may_be_0_has_no_line(widths: tuple[int, ...], drawn: bool) -> None:
+    results = searched(*((*cell[:2], d_k) for cell, d_k in zip(FOUR, widths, strict=True)))
+    legend = figure_of(laws.law(results), "law").legend
+    assert any(key.text.startswith("power law") for key in legend) == drawn
+
+
+def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None:
+    cell = {"anchor": "a", "short": "(64, 16)", "D_K": 9, "m": 64, "d_model": 16}
+    probes = [
+        {"anchor": "a", "h": h, "D_K": D_K, "passing": passing, "n_seeds": 4, "text": ""}
+        | {"complete": True}
+        for h in (1, 2)
+        for D_K, passing in ((8, 0), (10, 2), (12, 4))
+    ]
+    fit = {"anchor": "a", "share_status": "fitted", "share_middle": 10.0, "share_width": 0.1}
+    fits = [fit | {"h": 1, "share_width_low": 0.05}, fit | {"h": 2, "share_width_low": None}]
+    figure = draw_shares([cell], probes, fits)
+    assert figure is not None
+    (panel,) = figure.panels
+    assert [line.h for line in panel.lines if line.look == "head"] == [1]
+    assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2]
+    assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "D_K*"]
 
 
 def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel() -> None:
