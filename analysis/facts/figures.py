@@ -94,8 +94,8 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
         rows: of ``rgr_dist.analysis.facts.tables.by_tau``.
         rank_of_logits: the mean largest rank of an unfolding of L.
     """
-    ticks = tuple(Tick(row["tau"], f"{row['tau']:g}") for row in rows)
-    x = Axis("τ", 0.48, 1.02, ticks, "linear")
+    ticks = tuple(Tick(row["tau"], f"{row['tau']:g}".lstrip("0")) for row in rows)
+    x = Axis("τ", 0.49, 1.0, ticks, "linear")
     ranks = [row["rank"] for row in rows] + [rank_of_logits]
     y = ratio_axis("rank of softmax≥τ(L), from below", ranks, pad=1.2)
     level = Line(points=((x.low, rank_of_logits), (x.high, rank_of_logits)), look="target",
