@@ -127,19 +127,21 @@ def _panel(
         for row in cells
         if row["D_K"] is not None or row["D_K_low"] is not None
     ]
-    lines += _series(cells, labelled)
+    lines += _series(cells, x, y, labelled)
     return Panel(x=x, y=y, height=height, links=True, lines=tuple(lines), points=tuple(points))
 
 
-def _series(cells: Sequence[Row], labelled: bool) -> list[Line]:
+def _series(cells: Sequence[Row], across: Axis, up: Axis, labelled: bool) -> list[Line]:
     """Lines through the cells of each d_model, where there are several values of d_model."""
     found = sorted((row for row in cells if row["D_K"]), key=lambda row: float(row["scale"]))
     widths = sorted({row["d_model"] for row in found})
     if len(widths) < 2:
         return []
+    places = [(across.at(row["scale"]), up.at(row["D_K"])) for row in found]
     lines = []
     for width in widths:
         own = [(float(row["scale"]), row["D_K"]) for row in found if row["d_model"] == width]
+        end = across.at(own[-1][0]), up.at(own[-1][1])
         if len(own) > 1 or len(widths) <= 6:
             lines.append(
                 Line(
@@ -147,9 +149,17 @@ def _series(cells: Sequence[Row], labelled: bool) -> list[Line]:
                     look="series",
                     label=f"d_model = {width}" if labelled else None,
                     width_to_label=480,
+                    before=_is_in_the_way(places, end, 1) and not _is_in_the_way(places, end, -1),
                 )
             )
     return lines
+
+
+def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
+    """Whether a cell lies where the label would: right of and below the end, or left and above."""
+    return any(
+        0 < side * (x - end[0]) < LABEL and -0.08 < side * (y - end[1]) < 0.04 for x, y in places
+    )
 
 
 def draw_families(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:

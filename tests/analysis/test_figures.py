@@ -133,6 +133,13 @@ def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel
     assert not any(line.label for line in ratio.lines)
 
 
+def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
+    cells = (64, 64, 1), (64, 16, 5), (128, 32, 5), (256, 64, 6)
+    figure = figure_of(laws.law(searched(*cells)), "law")
+    before = {line.label: line.before for line in figure.panels[0].lines if line.label}
+    assert before == {"d_model = 16": True, "d_model = 32": False, "d_model = 64": False}
+
+
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound() -> None:
     results = searched((64, 16, 0), (64, 32, 2))
     point = cells_of(figure_of(laws.law(results), "law").panels[0])["m64-d16"]
