@@ -17,7 +17,7 @@ from rgr_dist.running.progress import Summary
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.study import Study
-from tests.planning.test_portfolio import run_row, runs_of, study_of, trained
+from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
 
 
 def portfolio_of(study: Study, rows: list[dict[str, Any]]) -> Portfolio:

@@ -81,12 +81,6 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     needed = {
         (row["h"], row["d_k"], seed) for row in sections["decisions"] for seed in range(row["ran"])
     }
-    assert facts["probes"] == len({(h, d_k) for h, d_k, _ in needed})
-    assert facts["seconds"] == 1.5 * len(needed)
-    first = papers_expectation(study.cells[0])
-    assert facts["start"] == (
-        f"expected D_K near {first.D_K:.0f}, h near {first.h:.1f}, from the paper's constants"
-    )
     assert facts["runs"] == len(needed)
     assert facts["steps"] == 1000 * len(needed)
     assert facts["seconds"] == 1.5 * len(needed)

@@ -53,14 +53,6 @@ def solve(store: Store, study: Study, ratio: float, h: int = 4, status: str = "f
     store.write_study_table(study.name, "thresholds", rows)
 
 
-def test_before_any_cell_is_solved_the_papers_constants_count(tmp_path: Path) -> None:
-    study = study_of((64, 16), (512, 16))
-    expected = expectations(study, Store(tmp_path))
-    for cell in study.cells:
-        assert LAWS["D_K"].slope * scale(cell) == expected[cell.cell_id].D_K
-        assert expected[cell.cell_id].source == "the paper's constants"
-
-
 def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> None:
     store = Store(tmp_path)
     solve(store, study_of((64, 16), (128, 16), (128, 32), (256, 32), name="solved"), ratio=3.0)
@@ -72,16 +64,6 @@ def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> Non
     assert expected.h == pytest.approx(4)
     assert expected.source == "4 solved cells"
     assert plan_cell(cell, study.search, expected).guess_cost == expected.D_K
-
-
-def test_the_expected_heads_follow_those_of_solved_cells_as_a_power_of_their_load(
-    tmp_path: Path,
-) -> None:
-    store = Store(tmp_path)
-    for m in (64, 128, 256):  # half the load m / d_model
-        solve(store, study_of((m, 16), name=f"{m}"), ratio=3.0, h=m // 32)
-    (expected,) = expectations(study_of((1024, 16)), store).values()
-    assert expected.h == pytest.approx(32)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from rgr_dist.planning.bracket_signs import Sign, accuracy_sign
 from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.forecast import (
     LAYER_FILE_COST,
-    PASS_SHARE,
     PROJECTIONS,
     Forecast,
     Played,
@@ -124,15 +123,6 @@ def test_a_means_sign_counts_the_seeds_of_its_study_at_the_largest_width(
     assert accuracy_sign(state, 1) == sign
 
 
-def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:
-    def steps(**training: Any) -> float:
-        cell = {"m": 16, "d_model": 8, "training": {"max_steps": 640_000, **training}}
-        study = study_of([cell], heads=[1], intervals=False)
-        return sum(left.steps for left in forecast(study, open_portfolio(study, runs_of([]))))
-
-    assert steps(give_up_below=0.8) < steps()
-
-
 @pytest.mark.parametrize(("limit", "share"), [(1000, 1.0), (20_000, 0.67), (640_000, 0.24)])
 def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
     limit: int, share: float
@@ -146,7 +136,7 @@ def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
 
 
 @pytest.mark.parametrize(
-    ("h", "iterations", "each"), [(1, 40, 40), (16, 40, 40), (1, 700, 700), (16, 700, 100)]
+    ("h", "iterations", "each"), [(1, 7, 7), (16, 7, 7), (1, 700, 700), (16, 700, PROJECTIONS)]
 )
 def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pass(
     h: int, iterations: int, each: int
@@ -159,37 +149,6 @@ def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pas
     (cell,) = study.cells
     assert (left.probes, left.runs, left.steps) == (1, 3, 3 * each)
     assert left.work == left.steps * step_cost(cell, h * cell.d_model)
-
-
-@pytest.mark.parametrize(("d_k", "share"), [(1, 1.0), (24, PASS_SHARE)])
-def test_a_run_that_passes_takes_a_share_of_its_limit(d_k: int, share: float) -> None:
-    study = study_of(heads=[1], mode="grid", D_K=[d_k], max_D_K=None)
-    (left,) = forecast(study, open_portfolio(study, runs_of([])))
-    assert left.steps == 2 * share * study.cells[0].training.max_steps
-
-
-def cost(model: str, m: int, d_model: int, width: float, batch_size: int = 0) -> float:
-    """Multiply-adds of a step of a cell, at its width."""
-    cell: dict[str, Any] = {"model": model, "m": m, "d_model": d_model}
-    if batch_size:
-        cell["training"] = {"batch_size": batch_size, "weight_decay": 0.1}
-    return step_cost(Cell.model_validate(cell), width)
-
-
-def test_a_steps_cost_grows_with_what_it_computes() -> None:
-    assert cost("one-head", 64, 16, 1) == cost("one-head", 64, 16, 99)
-    proofs = [cost("one-head", 16, d_model, 1) for d_model in (128, 256)]
-    assert proofs[1] == pytest.approx(2**6 * proofs[0], rel=0.01)
-    looks = [cost("one-head", m, 4, 1) for m in (2**13, 2**14)]
-    assert looks[1] == pytest.approx(2**2 * looks[0])
-    assert cost("ours", 64, 16, 32) == 8 * cost("ours", 32, 16, 16) == 2 * 64**2 * 32
-    assert cost("max", 128, 32, 8) == 4 * cost("max", 64, 16, 4) == 2 * cost("max", 64, 16, 8)
-    one, wide, both = (
-        cost("transformer", 64, 16, width, batch) for width, batch in ((8, 1), (24, 1), (24, 2))
-    )
-    assert wide - one == 6 * 16 * (24 - 8)
-    assert both == 2 * wide
-    assert cost("transformer", 96, 16, 8, 1) - one == 2 * 16 * (96 - 64)
 
 
 def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
@@ -235,20 +194,6 @@ def test_what_was_played_before_is_played_again_unless_it_only_waits() -> None:
             portfolio.tell(probe.cell, *probe.key, seed, score)
         portfolio.release(probe)
     assert forecast(study, portfolio, played) == [Forecast()] * 3
-
-
-@pytest.mark.parametrize(("iterations", "taken"), [(PROJECTIONS * 5, PROJECTIONS), (7, 7)])
-def test_projections_that_succeed_do_so_early(iterations: int, taken: int) -> None:
-    """One head of d_model is too narrow for the law; eight are wide enough."""
-    study = parse_study({
-        "name": "ours", "model": {"construction": "ours", "iterations": iterations},
-        "cells": [{"m": 16, "d_model": 8}],
-        "search": {"mode": "widest", "heads": [1, 8], "seeds": 3},
-    })  # fmt: skip
-    (cell,) = study.cells
-    (left,) = forecast(study, open_portfolio(study, runs_of([])))
-    work = 3 * iterations * step_cost(cell, 8) + 3 * taken * step_cost(cell, 64)
-    assert left == Forecast(2, 6, 3 * (iterations + taken), pytest.approx(work), False)
 
 
 FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}

@@ -96,4 +96,5 @@ def test_status_has_both_ends_of_each_bracket_and_the_steps_that_were_trained(
     assert ends == {h: (state.brackets[h].low or None, state.brackets[h].high) for h in (1, 2)}
     assert facts["steps_done"] == 1100, "one was read off a longer run"
     assert facts["diverged"].startswith("1 of 4 runs diverged")
+    assert facts["diverged"].endswith("is training.learning_rate too high?")
     assert (facts["runs_done"], facts["runs_failed"]) == (4, 0)

@@ -15,13 +15,12 @@ from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning import memory
-from rgr_dist.planning.memory import check_memory, machine_memory, run_memory
+from rgr_dist.planning.memory import check_memory, run_memory
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.run import Run
-from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
-from tests.small_study import write_study
+from tests.small_study import Refused, write_study
 
 BRIEF = {"max_steps": 2, "check_every": 1}
 MEASURE = """
@@ -112,68 +111,67 @@ def test_the_estimate_of_facts_is_near_the_peak(
     assert 0.75 * peak < run_memory(Cell.model_validate(own), D_V) < 1.55 * peak
 
 
-@pytest.mark.parametrize("verb", ["plan", "run"])
-def test_a_cell_whose_one_run_would_not_fit_is_refused_in_one_line(
-    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    cells = [{"m": 16, "d_model": 8}, {"m": 2_000_000_000, "d_model": 2000}]
-    write_study(tmp_path, cells=cells, search={"heads": [1], "max_D_K": 2})
-    assert call([verb, "small.yaml"]) == 2
-    out, errors = capsys.readouterr()
-    assert out == ""
-    (line,) = errors.splitlines()
-    assert line.startswith("rgr: m=2000000000,d_model=2000: a run needs about 64,1")
-    assert "this machine has" in line
-    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
-
-
-@pytest.mark.parametrize("verb", ["plan", "run"])
-def test_a_proof_that_would_not_fit_is_refused_before_anything_runs(
-    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    cells = [{"m": 16, "d_model": 8}, {"m": 2048, "d_model": 128}]
-    model = {"construction": "one-head"}
-    write_study(tmp_path, model=model, cells=cells, search={"heads": [1]}, training={})
-    for module in ("planning.listing", "running.run_study"):
-        monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: 4e9)
-    assert call([verb, "small.yaml"]) == 2
-    out, errors = capsys.readouterr()
-    assert out == ""
-    (line,) = errors.splitlines()
-    assert "m=2048,d_model=128: a run needs about 4.8 GB of memory" in line
-    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+ONE = {"heads": [1], "max_D_K": 2}
+FACTS = {"family": "function", "keys": 10, "queries": 10, "values": 10}
+OF_FACTS = {"model": "facts", "cells": [{"database": FACTS, "d_model": 8192}]}
 
 
 @pytest.mark.parametrize(
-    ("search", "D_V"),
+    ("document", "search", "width"),
     [
-        ({"per": {"h": [2, 64], "d_qk": [8]}, "d_vo": [16, 256]}, 64 * 256),
-        ({"per": {"h": [64], "total": 264}}, 64 * 263),
+        ({}, {"mode": "widest", "heads": [2, 50, 3]}, 50 * 64),
+        ({}, {"mode": "grid", "heads": [1, 2], "D_K": [100, 4000, 70]}, 4000),
+        ({}, {"heads": [1, 2]}, capacity_scale(2**14, 64)),
+        ({}, {"heads": [1, 2], "max_D_K": 5}, 5),
+        (
+            OF_FACTS,
+            {"mode": "grid", "per": {"h": [2, 64], "d_qk": [8]}, "d_vo": [16, 256]},
+            64 * 256,
+        ),
+        (OF_FACTS, {"mode": "grid", "per": {"h": [64], "total": 264}}, 64 * 263),
     ],
 )
-def test_a_grid_of_facts_needs_the_memory_of_all_its_heads(search: dict, D_V: int) -> None:
-    database = {"family": "function", "keys": 10, "queries": 10, "values": 10}
-    study = parse_study({
-        "name": "facts", "model": "facts", "cells": [{"database": database, "d_model": 8192}],
-        "search": {"axis": "d_vo", "mode": "grid"} | search,
-    })  # fmt: skip
-    assert_needed(study, D_V)
-
-
-def assert_needed(study: Study, width: float) -> None:
-    """Check that a study's cell needs the memory of a run of this total width, and no more."""
+def test_a_search_needs_the_memory_of_its_first_width_or_its_largest_if_all_are_trained(
+    document: dict[str, Any], search: dict[str, Any], width: float
+) -> None:
+    search = ({"axis": "d_vo"} if document else {}) | search
+    cells = [{"m": 2**14, "d_model": 64}]
+    study = parse_study({"name": "x", "cells": cells, "search": search} | document)
     needed = run_memory(study.cells[0], width)
-    check_memory(study, study.cells, needed, "this machine")
-    with pytest.raises(UserError, match="a run needs about"):
-        check_memory(study, study.cells, 0.99 * needed, "this machine")
+    check_memory(study, study.cells, needed, "that machine")
+    check_memory(study, study.cells, None, "a machine that does not say")
+    with pytest.raises(UserError) as refused:
+        check_memory(study, study.cells, 0.99 * needed, "that machine")
+    assert str(refused.value) == (
+        f"{study.name_of(study.cells[0])}: a run needs about {needed / 1e9:,.1f} GB of memory, and "
+        f"that machine has {0.99 * needed / 1e9:,.1f} GB; give smaller sizes, or a larger machine"
+    )
 
 
-def test_the_widest_heads_need_the_memory_of_the_most_of_them() -> None:
-    search = {"mode": "widest", "heads": [2, 64, 1]}
-    cells = [{"m": 16, "d_model": 512}]
-    assert_needed(parse_study({"name": "x", "cells": cells, "search": search}), 64 * 512)
+@pytest.mark.parametrize("verb", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("size", "changes", "needed"),
+    [
+        (
+            {"m": 2_000_000_000, "d_model": 2000},
+            {},
+            "m=2000000000,d_model=2000: a run needs about 64,1",
+        ),
+        (
+            {"m": 2048, "d_model": 128},
+            {"model": {"construction": "one-head"}, "training": {}},
+            "m=2048,d_model=128: a run needs about 4.8 GB of memory, and this machine has 4.0 GB",
+        ),
+    ],
+)
+def test_a_cell_whose_one_run_or_proof_would_not_fit_is_refused_before_anything_runs(
+    size: dict[str, int], changes: dict[str, Any], needed: str, verb: str,
+    refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    write_study(tmp_path, cells=[{"m": 16, "d_model": 8}, size], search=ONE, **changes)
+    for module in ("planning.listing", "running.run_study"):
+        monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: 4e9)
+    refused(needed, verb, "small.yaml")
 
 
 def test_the_memory_of_a_machine_is_no_more_than_its_container_may_have(
@@ -212,57 +210,3 @@ def test_a_cell_that_is_done_is_reported_on_a_machine_that_could_not_train_it(
     assert json.loads(capsys.readouterr().out)["runs_left"] == 0
     assert call(["run", "small.yaml"]) == 0
     assert "nothing was left to train" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("limits", "available"),
-    [([], 3000), (["max\n"], 3000), (["2000\n"], 2000), (["max", "1000"], 1000), (["4000"], 3000)],
-)
-def test_a_container_may_have_less_memory_than_its_machine(
-    limits: list[str], available: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 300}
-    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
-    files = [tmp_path / "none", *(tmp_path / f"{at}" for at in range(len(limits)))]
-    for file, text in zip(files[1:], limits, strict=True):
-        file.write_text(text)
-    monkeypatch.setattr(memory, "CGROUP_LIMITS", files)
-    assert machine_memory() == available
-
-
-@pytest.mark.parametrize("error", [OSError, ValueError, AttributeError])
-def test_a_machine_that_does_not_say_its_memory_is_given_every_study(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(name: str) -> int:
-        raise error(name)
-
-    monkeypatch.setattr(os, "sysconf", unknown)
-    monkeypatch.setattr(memory, "CGROUP_LIMITS", ())
-    assert machine_memory() is None
-    huge = parse_study({"name": "huge", "cells": [{"m": 2_000_000_000, "d_model": 2000}]})
-    check_memory(huge, huge.cells, None, "this machine")
-
-
-@pytest.mark.parametrize(
-    ("search", "D_K"),
-    [
-        ({"mode": "widest", "heads": [2, 50, 3]}, 50 * 64),
-        ({"mode": "grid", "heads": [1, 2], "D_K": [100, 4000, 70]}, 4000),
-        ({"heads": [1, 2]}, capacity_scale(2**14, 64)),
-        ({"heads": [1, 2], "max_D_K": 5}, 5),
-    ],
-)
-def test_a_search_needs_the_memory_of_its_first_width_or_its_largest_if_all_are_trained(
-    search: dict[str, Any], D_K: float
-) -> None:
-    cells = [{"m": 2**14, "d_model": 64}]
-    study = parse_study({"name": "x", "cells": cells, "search": search})
-    needed = run_memory(study.cells[0], D_K)
-    check_memory(study, study.cells, needed, "that machine")
-    with pytest.raises(UserError) as refused:
-        check_memory(study, study.cells, 0.999 * needed, "that machine")
-    assert str(refused.value) == (
-        f"m=16384,d_model=64: a run needs about {needed / 1e9:,.1f} GB of memory, and that machine "
-        f"has {0.999 * needed / 1e9:,.1f} GB; give smaller sizes, or a larger machine"
-    )

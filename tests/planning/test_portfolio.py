@@ -11,77 +11,54 @@ import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
-from rgr_dist.planning.first_guesses import Expectation, papers_expectation, record
+from rgr_dist.planning.first_guesses import Expectation, record
 from rgr_dist.planning.portfolio import (
     Feed,
     StoredSearch,
     left_by_failures,
     open_portfolio,
-    plan_cell,
     seed_test,
     shown_arms,
     stored_search,
 )
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
-from rgr_dist.search.protocol import Budget, Probe, ProbeKey, Transition
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import Cell
-from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
-from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
 
 
-def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return threshold_rows(study, open_portfolio(study, runs_of(rows)))
-
-
-def test_the_tables_have_the_columns_and_types_of_their_schemas() -> None:
-    study = study_of()
+def test_the_tables_follow_their_schemas_in_the_studys_order() -> None:
+    cells = [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}]
+    study = study_of(cells, heads=[8, 1, 2])
     portfolio = open_portfolio(study, runs_of(trained(study)))
-    for rows, schema in (
-        (threshold_rows(study, portfolio), THRESHOLDS),
-        (decision_rows(study, portfolio), DECISIONS),
-    ):
-        assert rows
+    found, decided = threshold_rows(study, portfolio), decision_rows(study, portfolio)
+    for rows, schema in ((found, THRESHOLDS), (decided, DECISIONS)):
+        of_facts = {"d_vo", *(name for name in schema.names if name.startswith("D_V"))}
         for row in rows:
-            of_facts = {"d_vo", *(name for name in schema.names if name.startswith("D_V"))}
             assert set(schema.names) - of_facts <= set(row)
         pa.Table.from_pylist(rows, schema=schema)
-
-
-def test_the_thresholds_table_has_a_row_per_cell_and_head_in_the_studys_order() -> None:
-    study = study_of(
-        [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}], heads=[8, 1, 2], confirm_seeds=5
-    )
-    table = thresholds(study, trained(study))
-    assert [(row["m"], row["d_model"], row["h"]) for row in table] == [
+    assert [(row["m"], row["d_model"], row["h"]) for row in found] == [
         (m, d_model, h) for m, d_model in ((16, 8), (32, 8), (16, 4)) for h in (8, 1, 2)
     ]
-    assert {row["h"]: row["d_k"] for row in table} == WIDTHS
-    cells = {cell.cell_id: cell for cell in study.cells}
-    for row in table:
-        cell = cells[row["cell_id"]]
-        assert (row["model"], row["graph"], row["degree"]) == ("max", "permutation", 1)
-        assert (row["n_edges"], row["max_steps"]) == (cell.m, cell.training.max_steps)
-        assert (row["mean_score"], row["n_seeds"], row["limited_by"]) == (1.0, 2, None)
-        assert row["because"] == f"passes at d_k = {row['d_k']}, fails at {row['d_k'] - 1}"
-        assert (row["confirmed"], row["fresh_mean"], row["fresh_seeds"]) == (True, 1.0, 5)
-        assert row["D_K_first"] == row["D_K"]
-        assert row["D_K"] == row["h"] * row["d_k"] == row["D_K_low"] == row["D_K_high"]
-        certificate = json.loads(row["certificate"])
-        sides = {"d_k": row["d_k"], "D_K": row["D_K"], "mean_score": 1.0, "n_seeds": 2}
-        assert certificate["pass"] == sides
-        assert certificate["fail"] == {
-            "d_k": row["d_k"] - 1,
-            "D_K": row["h"] * (row["d_k"] - 1),
-            "mean_score": 0.5,
-            "n_seeds": 2,
-        }
+    assert {row["h"]: row["d_k"] for row in found} == WIDTHS
+    assert all(row["D_K"] == row["D_K_low"] == row["D_K_high"] for row in found)
+    for cell in study.cells:
+        own = [row for row in decided if row["cell_id"] == cell.cell_id]
+        assert [row["step"] for row in own] == list(range(len(own)))
+        for row, decision in zip(own, portfolio.state(cell.cell_id).decisions, strict=True):
+            assert (row["h"], row["d_k"]) == (decision.arm, decision.value)
+            assert row["D_K"] == row["h"] * row["d_k"]
+            told = ("want", "first_seed", "reason", "verdict", "mean_score", "n_seeds", "evidence")
+            assert [row[name] for name in told] == [getattr(decision, name) for name in told]
+
+
+def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return threshold_rows(study, open_portfolio(study, runs_of(rows)))
 
 
 def test_a_study_with_no_runs_is_open_everywhere() -> None:
@@ -90,23 +67,6 @@ def test_a_study_with_no_runs_is_open_everywhere() -> None:
     assert {row["status"] for row in table} == {"open"}
     assert {row[key] for row in table for key in ("d_k", "D_K", "certificate")} == {None}
     assert decision_rows(study, open_portfolio(study, runs_of([]))) == []
-
-
-def test_decisions_are_numbered_within_their_cell() -> None:
-    study = study_of([{"m": [16, 32], "d_model": 8}])
-    portfolio = open_portfolio(study, runs_of(trained(study)))
-    table = decision_rows(study, portfolio)
-    for cell in study.cells:
-        own = [row for row in table if row["cell_id"] == cell.cell_id]
-        assert [row["step"] for row in own] == list(range(len(own)))
-        for row, decision in zip(own, portfolio.state(cell.cell_id).decisions, strict=True):
-            of_cell = ("m", "d_model", "degree", "max_steps")
-            sizes = (cell.m, cell.d_model, cell.graph.degree, cell.training.max_steps)
-            assert tuple(row[name] for name in of_cell) == sizes
-            assert (row["h"], row["d_k"]) == (decision.arm, decision.value)
-            told = ("want", "first_seed", "reason", "verdict", "mean_score", "n_seeds", "evidence")
-            assert [row[name] for name in told] == [getattr(decision, name) for name in told]
-    assert all(row["D_K"] == row["h"] * row["d_k"] for row in table)
 
 
 @pytest.mark.parametrize("model", ["max", "value"])
@@ -120,12 +80,22 @@ def test_a_probe_is_judged_by_the_studys_target_and_seeds(model: str) -> None:
 
 
 @pytest.mark.parametrize("score", [None, 0.4, 1.0])
-def test_a_run_that_diverged_counts_as_zero(score: float | None) -> None:
-    study = study_of()
-    (cell,) = study.cells
-    rows = [run_row(cell, 2, 4, seed, score=score, stop_reason="diverged") for seed in (0, 1)]
-    portfolio = open_portfolio(study, runs_of(rows))
-    assert portfolio.scores(cell.cell_id, ProbeKey(2, 4)) == {0: 0.0, 1: 0.0}
+def test_a_run_that_failed_or_is_another_studys_is_no_evidence_and_one_that_diverged_scores_zero(
+    score: float | None,
+) -> None:
+    study, other = study_of(), study_of([{"m": 32, "d_model": 8}])
+    (cell,), (elsewhere,) = study.cells, other.cells
+    rows = [
+        run_row(cell, 1, 5, 0, stop_reason="failed"),
+        run_row(elsewhere, 1, 5, 0),
+        run_row(elsewhere, 1, 5, 1, stop_reason="failed"),
+        run_row(cell, 2, 4, 0, stop_reason="diverged", score=score),
+    ]
+    told = open_portfolio(study, runs_of([]))
+    for row in rows:
+        Feed(study, told).tell(row)
+    for portfolio in (told, open_portfolio(study, runs_of(rows))):
+        assert portfolio.state(cell.cell_id).evidence == {(2, 4): {0: 0.0}}
 
 
 def failed_first_probe(study: Study) -> tuple[Probe, list[dict[str, Any]]]:
@@ -137,22 +107,20 @@ def failed_first_probe(study: Study) -> tuple[Probe, list[dict[str, Any]]]:
     return first, [run_row(cell, first.arm, first.value, seed, **lost) for seed in (0, 1)]
 
 
-def test_a_run_that_failed_is_no_evidence_and_can_be_tried_again() -> None:
+def test_a_run_that_failed_leaves_its_head_open_until_it_is_tried_again() -> None:
     study = study_of()
     first, failed = failed_first_probe(study)
-    portfolio = open_portfolio(study, runs_of(failed), retry_failed=True)
-    assert portfolio.scores(first.cell, first.key) == {}
-    assert portfolio.ask() == first
-
-
-def test_a_run_that_failed_leaves_its_head_open_and_the_others_are_searched() -> None:
-    study = study_of()
-    first, failed = failed_first_probe(study)
-    table = {row["h"]: row for row in thresholds(study, trained(study, failed))}
+    again = open_portfolio(study, runs_of(failed), retry_failed=True)
+    assert again.scores(first.cell, first.key) == {}
+    assert again.ask() == first
+    runs = runs_of(trained(study, failed))
+    search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
+    assert left_by_failures(study, search) == 1, "the probe's second seed was not needed yet"
+    state = search.portfolio.state(first.cell)
+    assert (state.is_done, state.is_settled) == (True, False)
+    table = {row["h"]: row for row in threshold_rows(study, search.portfolio)}
     lost = table.pop(first.arm)
     assert (lost["status"], lost["d_k"], lost["because"]) == ("open", None, "a run failed")
-    state = open_portfolio(study, runs_of(trained(study, failed))).state(first.cell)
-    assert (state.is_done, state.is_settled) == (True, False)
     assert {h: row["d_k"] for h, row in table.items()} == {
         h: width for h, width in WIDTHS.items() if h != first.arm
     }
@@ -168,20 +136,6 @@ def test_a_failed_run_of_a_seed_that_another_study_asked_for_changes_nothing(see
     search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
     assert threshold_rows(study, search.portfolio) == thresholds(study, trained(study))
     assert left_by_failures(study, search) == 0
-
-
-def test_the_failed_runs_that_keep_a_setting_open_are_counted() -> None:
-    study = study_of()
-    _, failed = failed_first_probe(study)
-    runs = runs_of(trained(study, failed))
-    search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
-    assert left_by_failures(study, search) == 1, "the probe's second seed was not needed yet"
-
-
-def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:
-    study = study_of()
-    others = study_of([{"m": 32, "d_model": 8}])
-    assert thresholds(study, trained(others)) == thresholds(study, [])
 
 
 def test_studies_that_share_cells_share_runs() -> None:
@@ -202,26 +156,6 @@ def test_a_study_of_fewer_seeds_reads_the_runs_of_one_of_more() -> None:
     rows = trained(more)
     assert trained(fewer, rows) == rows
     assert thresholds(fewer, rows) == thresholds(fewer, trained(fewer))
-
-
-def test_limits_follow_the_law_unless_they_are_given() -> None:
-    cell = Cell(m=64, d_model=16)
-    search = study_of(max_D_K=None, heads=[1, 3, 64]).search
-    limits = {h: axis[-1] for h, axis in plan_cell(cell, search).axes.items()}
-    assert limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head
-    plan = plan_cell(cell, study_of(max_D_K=50, heads=[1, 3]).search)
-    assert plan.axes == {1: range(1, 51), 3: range(1, 17)}
-
-
-def test_projected_heads_are_searched_up_to_d_model_alone() -> None:
-    cell = Cell(m=512, d_model=16, model="ours")
-    heads = Search(heads=(1, 32, 64))
-    limits = {h: axis[-1] for h, axis in plan_cell(cell, heads).axes.items()}
-    assert limits == {1: 16, 32: 16, 64: 16}
-    narrow = Search(heads=(1, 32, 64), max_D_K=640)
-    assert plan_cell(cell, narrow).axes[64] == range(1, 11)
-    every = plan_cell(cell, Search(heads="all", max_D_K=40)).axes
-    assert (every[1], every[40]) == (range(1, 17), range(1, 2))
 
 
 def test_the_widest_heads_are_tried_alone() -> None:
@@ -255,44 +189,26 @@ def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:
     assert asked == {(h, D_K, seed) for h in widths for D_K in widths[h] for seed in (0, 1)}
 
 
-def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
-    study = study_of(heads=[1, 2], intervals=False, keep_within=0.1)
-    rows = trained(study, passes=lambda probe: probe.arm == 2 and probe.value >= 4)
-    state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
-    low, because = state.brackets[1].low, state.result(1).because
-    assert low > 9
-    near = "near the best, D_K = 8 (within 10% or one step)"
-    assert because == f"fails at d_k = {low}, so at every d_k ≤ 9, those {near}"
-
-
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(schedule: str) -> None:
     cells = [{"m": 16, "d_model": 8, "training": {"schedule": schedule}}]
     study = study_of(cells, retest_steps=2)
     short, long = study.cells
-    row = run_row(short, 1, 9, 0) | {
-        "steps": short.training.check_every,
-        "stop_reason": "converged",
-        "max_steps": short.training.max_steps,
-        "trained_to": None,
-    }
+    limit, every = short.training.max_steps, short.training.check_every
+    row = run_row(short, 1, 9, 0, steps=every, max_steps=limit, trained_to=None)
     larger = at_larger_limits(study, row)
     if schedule == "cosine":
         assert (larger, smaller_limits(study, long)) == ([], [])
         return
-    (longer,) = larger
-    assert longer["run_id"] == Run(cell=long, h=1, d_k=9, seed=0).run_id
-    limit = short.training.max_steps
-    assert (longer["max_steps"], longer["trained_to"]) == (2 * limit, limit)
-    assert (longer["steps"], longer["seconds"]) == (row["steps"], 0)
-    own = Run(cell=long, h=1, d_k=9, seed=0)
-    assert (longer["cell_id"], longer["config"]) == (long.cell_id, own.config_json)
-    assert at_larger_limits(study, row | {"stop_reason": "diverged"})
+    (longer,), own = larger, Run(cell=long, h=1, d_k=9, seed=0)
+    changed = {"run_id": own.run_id, "cell_id": long.cell_id, "config": own.config_json}
+    changed |= {"max_steps": 2 * limit, "trained_to": limit, "seconds": 0}
+    assert longer == row | changed
     assert smaller_limits(study, long) == [limit]
     assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
     (as_bad,) = at_larger_limits(study, row | {"stop_reason": "diverged", "score": None})
     assert as_bad == longer | {"stop_reason": "diverged", "score": None}
-    assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
+    assert at_larger_limits(study, row | {"steps": every + 1}) == []
     assert at_larger_limits(study, longer) == []
 
 
@@ -315,17 +231,6 @@ def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:
     assert used == known
 
 
-def test_a_failed_run_or_one_of_another_study_is_no_evidence() -> None:
-    study, other = study_of(), study_of([{"m": 32, "d_model": 8}])
-    (cell,), (elsewhere,) = study.cells, other.cells
-    portfolio = open_portfolio(study, runs_of([]))
-    for row in (run_row(cell, 1, 5, 0, stop_reason="failed"), run_row(elsewhere, 1, 5, 0)):
-        Feed(study, portfolio).tell(row)
-    assert not portfolio.state(cell.cell_id).evidence
-    Feed(study, portfolio).tell(run_row(cell, 1, 5, 0, stop_reason="diverged", score=None))
-    assert portfolio.state(cell.cell_id).evidence == {(1, 5): {0: 0.0}}
-
-
 @pytest.mark.parametrize("refuted", [False, True])
 def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
     """Width 4 passes on the first seeds; fresh ones may refute it, and 5 is the threshold then."""
@@ -340,32 +245,22 @@ def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
     rows = trained(study, passes=passes)
     portfolio = open_portfolio(study, runs_of(rows))
     (row,) = threshold_rows(study, portfolio)
-    size = {"m": 16, "d_model": 8, "degree": 3}
-    at, told = (
-        5 if refuted else 4,
-        {
-            "model": "max",
-            "graph": "regular",
-            "n_edges": 48,
-            "cell_id": cell.cell_id,
-            "max_steps": cell.training.max_steps,
-            "h": 2,
-            "status": "found",
-        },
-    )
-    assert (size | told).items() <= row.items()
+    at, limit = 5 if refuted else 4, cell.training.max_steps
+    of_cell = {"cell_id": cell.cell_id, "m": 16, "d_model": 8, "degree": 3, "max_steps": limit}
+    told = {"model": "max", "graph": "regular", "n_edges": 48, "h": 2, "status": "found"}
+    assert (of_cell | told).items() <= row.items()
+    assert row["because"].startswith(f"passes at d_k = {at}, fails at {at - 1}")
     assert (row["d_k"], row["D_K"], row["D_K_first"]) == (at, 2 * at, 8)
     assert (row["mean_score"], row["n_seeds"], row["limited_by"]) == (1, 2, None)
     assert (row["confirmed"], row["fresh_mean"], row["fresh_seeds"]) == (True, 1, 3)
     sides = json.loads(row["certificate"])
     probe = {"d_k": at, "D_K": 2 * at, "mean_score": 1}
     assert (sides["pass"], sides["fresh"]) == (probe | {"n_seeds": 2}, probe | {"n_seeds": 3})
+    assert (sides["fail"]["d_k"], sides["fail"]["D_K"]) == (at - 1, 2 * at - 2)
 
     decided = decision_rows(study, portfolio)
     for decision in decided:
-        assert (size | {"cell_id": cell.cell_id, "max_steps": told["max_steps"]}).items() <= (
-            decision.items()
-        )
+        assert of_cell.items() <= decision.items()
         first, count = decision["first_seed"], decision["n_seeds"]
         scores = {row["seed"]: row["score"] for row in rows if row["d_k"] == decision["d_k"]}
         behind = [scores[seed] for seed in range(first, first + count)]
@@ -374,84 +269,6 @@ def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
         assert first == (2 if decision["want"] == "fresh seeds" else 0)
     fresh = [row["d_k"] for row in decided if row["want"] == "fresh seeds"]
     assert fresh == ([4, 5] if refuted else [4])
-
-
-def test_a_plan_holds_what_the_study_asks_for() -> None:
-    asked = {"keep_within": 0.2, "keep_heads": [8], "intervals": "best", "confirm_seeds": 4}
-    study = study_of(**asked, transition_seeds=3, transition_window=0.25)
-    (cell,) = study.cells
-    plan = plan_cell(cell, study.search, Expectation(30.0, 3.0, 1.7, "it"))
-    assert (plan.guess_cost, plan.guess_arm, plan.spread) == (30, 3, 1.7)
-    assert (plan.cell, plan.words) == (cell.cell_id, study.search.sizes.words)
-    assert (plan.every_value, plan.every_arm, plan.cost) == (False, False, None)
-    assert plan.budget == Budget(f"{cell.training.max_steps} steps", None, None)
-    assert (plan.keep_within, plan.keep_arms, plan.intervals) == (0.2, (8,), "best")
-    assert (plan.confirm_seeds, plan.transition) == (4, Transition(3, 0.25))
-    assert plan_cell(cell, study_of(heads="all").search).every_arm
-    grid = plan_cell(cell, study_of(mode="grid", D_K=[8, 16], max_D_K=None).search)
-    assert (grid.every_value, grid.keep_within) == (True, None)
-    assert plan_cell(cell, Search(heads=(1,), mode="widest")).keep_within is None
-    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
-    own, papers = plan_cell(cell, study_of(intervals=False).search), papers_expectation(cell)
-    assert own.intervals is False
-    assert (own.guess_cost, own.guess_arm, own.spread) == (papers.D_K, papers.h, papers.spread)
-
-
-@pytest.mark.parametrize(
-    ("mode", "guides"),
-    [
-        (
-            {},
-            {1000: [None, None], 4000: [1000, None], 3000: [None, 4000], 2000: [None, 3000]},
-        ),
-        (
-            {"mode": "grid", "D_K": [8], "max_D_K": None},
-            {4000: [None, None], 3000: [None, 4000], 2000: [None, 3000], 1000: [None, 2000]},
-        ),
-    ],
-)
-def test_of_several_limits_the_least_is_searched_first_or_all_from_the_largest_down(
-    mode: dict[str, Any], guides: dict[int, list[int | None]]
-) -> None:
-    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": [1000, 2000, 3000, 4000]}}]
-    study = study_of(cells, **mode)
-    limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
-    for cell in study.cells:
-        budget = plan_cell(cell, study.search, budgets=study.cells).budget
-        before = [None if name is None else limits[name] for name in budget[1:]]
-        assert before == guides[cell.training.max_steps]
-
-
-@pytest.mark.parametrize(
-    ("asked", "widths"),
-    [({}, range(1, 17)), ({"max_d_vo": 5}, range(1, 6))],
-)
-def test_facts_are_searched_up_to_d_model_unless_a_limit_is_given(
-    asked: dict[str, Any], widths: range
-) -> None:
-    database = {"family": "function", "keys": 8, "queries": 4, "values": 8}
-    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": 2}} | asked
-    keys = {"name": "facts", "model": "facts", "database": database, "search": search}
-    study = parse_study(keys | {"cells": [{"d_model": 16}]})
-    plan = plan_cell(study.cells[0], study.search)
-    assert plan.axes == {2: widths, 4: widths}
-    assert plan.cost is not None
-    assert plan.cost(4, 3) == 6
-
-
-def test_all_heads_are_those_that_four_times_the_law_has_room_for() -> None:
-    cell = Cell(m=64, d_model=16)  # the law: 64 · 6 / 16 = 24
-    axes = plan_cell(cell, study_of(heads="all", max_D_K=None).search).axes
-    assert axes == {h: range(1, 96 // h + 1) for h in range(1, 97)}
-    assert plan_cell(cell, study_of(heads="all", max_D_K=1).search).axes == {1: range(1, 2)}
-    largest = Cell(m=2**16, d_model=16)
-    with pytest.raises(StudyError) as refused:
-        plan_cell(largest, study_of(heads="all", max_D_K=5_001).search)
-    assert str(refused.value) == (
-        "search.heads: all are 5,001 of cell m=65536,d_model=16; list some, or give a max_D_K of "
-        "at most 5,000"
-    )
-    assert len(plan_cell(largest, study_of(heads="all", max_D_K=5_000).search).axes) == 5_000
 
 
 def test_the_rows_of_a_trial_are_its_own_or_read_off_for_other_limits() -> None:

@@ -13,7 +13,7 @@ from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.tuning.journal import finished_trials, journal_place, open_journal
-from tests.planning.test_portfolio import study_of
+from tests.planning.made_up_runs import study_of
 
 NAME = "made-up-trials"
 

@@ -27,7 +27,7 @@ from rgr_dist.tuning.training_protocol import (
     probes_to_tune,
     rounded,
 )
-from tests.planning.test_portfolio import WIDTHS, runs_of, study_of, trained
+from tests.planning.made_up_runs import WIDTHS, runs_of, study_of, trained
 
 
 def probes(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
