@@ -57,5 +57,10 @@ def found(score: Any, slots: int = 1, **changes: Any) -> Thresholds:
     return drive(SettingSearch(ask(**changes), ScoreFile(None, {})), score, slots)
 
 
+def trainings(found: Thresholds) -> int:
+    """How many scores there are, of all settings."""
+    return sum(len(scores) for one in found for scores in one.scores.values())
+
+
 def rising(thresholds: dict[int, int]) -> Any:
     return lambda setting, value, seed: float(value >= thresholds[setting.get("depth", 0)])

@@ -6,14 +6,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, ProbeKey
-from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
-from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, rows, search
+from tests.search.oracles import drawn_cell, noisy_cells, rising_cells, sharp_cells, step
+from tests.search.simulated_cells import SimulatedCell, cell_of, rows, search
 
 
 @given(st.one_of(sharp_cells(), rising_cells()))
@@ -52,17 +52,6 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
             scores = evidence[ProbeKey(arm, probe.value)].values()
             assert probe.n_seeds == len(scores)
             assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
-
-
-@settings(max_examples=40)
-@given(rising_cells(intervals=True, keep_within=None))
-def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> None:
-    state, _ = search(cell)
-    for arm in cell.plan.axes:
-        result = state.result(arm)
-        if result.status == "found":
-            assert (result.cost_low, result.cost_high) == cell.interval(arm, result.value)
-            assert result.cost_low <= arm * result.value <= (result.cost_high or arm * result.value)
 
 
 @settings(max_examples=40)
@@ -186,16 +175,6 @@ def test_a_grid_of_every_value_finds_every_threshold(cell: SimulatedCell) -> Non
     assert {arm: row[:2] for arm, row in rows(state).items()} == {
         arm: row[:2] for arm, row in cell.table().items()
     }
-
-
-@given(plans())
-@example(CellPlan("cell", axes_to({1: 1}), 0.1, 1.0))
-def test_nothing_known_needs_something_and_shows_nothing(plan: CellPlan) -> None:
-    state = replay(plan, SeedTest(0.99, 10), {})
-    assert state.needs
-    assert not state.decisions
-    assert {state.result(arm).status for arm in plan.axes} == {"open"}
-    assert all(need.key.value in plan.axes[need.key.arm] for need in state.needs)
 
 
 AXES = st.sets(st.integers(1, 10_000), min_size=1, max_size=40).map(sorted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -94,15 +93,6 @@ def test_the_winner_passes_on_the_first_and_on_the_fresh_seeds(cell: ConfirmedCe
             assert result.confirmed is True
         if result.first_value not in (None, result.value):
             assert (arm, result.first_value) in cell.refuted
-
-
-@settings(max_examples=60)
-@given(lucky_cells(), st.integers(1, 6), st.integers(0, 99))
-def test_however_many_run_at_once(cell: ConfirmedCell, slots: int, order: int) -> None:
-    portfolio = Portfolio([cell.plan], cell.test, slots)
-    Workers(portfolio, [cell], random.Random(order)).run()
-    state = portfolio.state("cell")
-    assert rows(state) == cell.table()
 
 
 scores_of = st.lists(st.sampled_from([0.97, 0.985, 0.99, 0.995, 1.0]), min_size=10, max_size=10)

@@ -122,6 +122,3 @@ def test_what_tune_takes_is_not_refused(resources: Any, monkeypatch: pytest.Monk
 def test_one_threshold_is_not_that_of_a_grid(name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: ask find_thresholds$"):
         find_threshold(train, "width", range(1, 65), "accuracy", 0.9, **{name: None})
-
-
-# ----- The line that tells how far it is

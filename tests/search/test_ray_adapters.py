@@ -16,8 +16,6 @@ from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
 from rgr_dist.search.tune.lost_workers import ATTEMPTS, LOW_ON_MEMORY
 from rgr_dist.search.tune.runner import WhileNeeded
 from rgr_dist.search.tune.searcher import ProbeSearcher
-from rgr_dist.search.tune.threshold_search import ThresholdSearch
-from rgr_dist.search.tune.trials import _stopper
 from tests.search.simulated_cells import axes_to
 
 THRESHOLD = 5
@@ -244,18 +242,6 @@ def test_a_score_that_cannot_be_recorded_ends_the_study_and_says_why(scores: dic
     assert isinstance(study.searcher.fault, ValueError | TypeError)
     assert study.searcher.suggest("b") == Searcher.FINISHED
     assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {}
-
-
-@pytest.mark.parametrize(
-    ("result", "ends"),
-    [({"eval": {"loss": 1.0}}, True), ({"eval": {"loss": None}}, False), ({"other": 2}, False)],
-)
-def test_a_trial_ends_where_the_user_says_once_the_number_is_there(
-    result: dict[str, Any], ends: bool
-) -> None:
-    searcher = ThresholdSearch("width", range(1, 9), 0.9, "f1", max_concurrent=1)
-    searcher.suggest("a")
-    assert _stopper(searcher, {"eval/loss": 1})("a", result) is ends
 
 
 def test_what_cannot_be_recorded_ends_the_study_and_stops_every_trial() -> None:

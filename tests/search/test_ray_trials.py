@@ -18,16 +18,13 @@ from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
 from rgr_dist.search.tune.trials import _stopper, _with_checkpoints
+from tests.search.driven import train
 
 
-def train(config: dict[str, Any]) -> None:
-    """Never called here."""
-
-
-def searcher(kept: ScoreFile | None = None, on_error: Any = "stop") -> ThresholdSearch:
+def searcher(kept: ScoreFile | None = None) -> ThresholdSearch:
     question = Question.checked(
         axis="width", values=range(1, 9), metric="loss", target=0.5, mode="min", bounds=(0, None),
-        seeds=1, on_error=on_error,
+        seeds=1,
     )  # fmt: skip
     search = SettingSearch(question, kept or ScoreFile(None, {}))
     search.portfolio.look_ahead = 0
@@ -141,13 +138,6 @@ def test_what_the_user_raises_is_not_tried_again_but_a_process_that_dies_is() ->
     assert found.errors[0].message == "The actor died unexpectedly before finishing this task."
 
 
-def test_a_value_that_raises_fails_if_asked() -> None:
-    trials = searcher(on_error="fail")
-    trials.suggest("a")
-    fail(trials, "a", RAISED)
-    assert trials.suggest("b")["width"] < 5
-
-
 def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
     trials = searcher()
     trials.suggest("a")
@@ -219,6 +209,7 @@ def test_a_file_knows_what_tunes_wrappers_hold_or_refuses_it(tmp_path: Path) -> 
         ({"epoch": 3}, {"epoch": 3}, True),
         ({"eval/loss": 1}, {"eval": {"loss": 2}}, True),
         ({"eval/loss": 1}, {"eval": {}}, False),
+        ({"eval/loss": 1}, {"eval": {"loss": None}}, False),
         ({"eval/loss": 1}, {"loss": 2}, False),
         ({"eval/loss": 1}, {"eval/loss": 2}, True),
         (lambda trial_id, result: result["epoch"] > 1, {"epoch": 2}, True),

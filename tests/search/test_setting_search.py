@@ -17,12 +17,13 @@ from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
-from tests.search.driven import ABOUT, ask, drive, found, rising, train
+from tests.search.driven import ABOUT, ask, drive, found, rising, train, trainings
 
 GRID = {"depth": [1, 2, 3], "heads": [1, 4]}
 
 
 @pytest.mark.parametrize("on_error", ["stop", "fail"])
+@settings(max_examples=40)
 @given(st.integers(1, 64), st.integers(2, 8), st.integers(0, 9))
 def test_a_seed_that_raises_ahead_of_need_changes_no_answer(
     on_error: str, threshold: int, slots: int, salt: int
@@ -105,19 +106,12 @@ def test_settings_share_one_pool_and_stay_in_the_order_of_the_grid() -> None:
 
 
 def test_a_margin_spares_trials() -> None:
-    asked: dict[Any, int] = {}
-    for keep_within in (None, 0.1):
-        search = SettingSearch(
-            ask(
-                over={"depth": [1, 2, 3]}, cost=lambda v, s: v * s["depth"], keep_within=keep_within
-            ),
-            ScoreFile(None, {}),
-        )
-        result = drive(search, rising({1: 40, 2: 15, 3: 60}))
-        assert result.best is not None
+    grid = {"over": {"depth": [1, 2, 3]}, "cost": lambda value, setting: value * setting["depth"]}
+    score = rising({1: 40, 2: 15, 3: 60})
+    every, kept = found(score, **grid), found(score, **grid, keep_within=0.1)
+    for result in (every, kept):
         assert (dict(result.best.setting), result.best.cost) == ({"depth": 2}, 30)
-        asked[keep_within] = len(search.kept.scores)
-    assert asked[0.1] < asked[None]
+    assert trainings(kept) < trainings(every)
 
 
 def test_fails_above_a_pass_are_reported_even_where_the_search_did_not_need_them() -> None:
@@ -254,6 +248,3 @@ def test_a_file_that_answers_all_does_without_ray(tmp_path: Path) -> None:
     )
     line = "Threshold(width = 2: accuracy 1 (1 seed) ≥ 0.9; at 1: 0 (1 seed)) False False"
     assert (done.stdout.strip(), done.stderr) == (line, "")
-
-
-# ----- Arguments

@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
-from rgr_dist.search.tune.threshold import Thresholds
-from tests.search.driven import ABOUT, ask, drive, found
-
-
-def trainings(found: Thresholds) -> int:
-    return sum(map(len, found.thresholds[0].scores.values()))
+from tests.search.driven import ABOUT, ask, drive, found, trainings
 
 
 def by_bisection(question: Question, score: Any) -> tuple[int | None, int]:
