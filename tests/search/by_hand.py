@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ray.tune.search import Searcher
@@ -19,6 +20,21 @@ def search(**changes: Any) -> ThresholdSearch:
     return ThresholdSearch(**{"max_concurrent": 2} | asked | changes)
 
 
+def restored(one: ThresholdSearch, folder: Path, **changes: Any) -> ThresholdSearch:
+    """A new search that goes on from what another one saved."""
+    one.save(str(folder / "state"))
+    other = search(**changes)
+    other.restore(str(folder / "state"))
+    return other
+
+
+def end(searcher: Any, trial: str, f1: Any, iteration: Any = 1) -> None:
+    """Let a trial end with this metric, as if it had reported it last."""
+    result = {"f1": f1, "training_iteration": iteration}
+    searcher.on_trial_result(trial, result)
+    searcher.on_trial_complete(trial, result | {"done": True})
+
+
 def drive(
     searcher: Any, score: Callable[[dict[str, Any]], float], most: int = 1000, name: str = "t"
 ) -> list[dict[str, Any]]:
@@ -30,7 +46,5 @@ def drive(
             break
         assert isinstance(config, dict)
         configs.append(config)
-        result = {"f1": score(config), "training_iteration": 1}
-        searcher.on_trial_result(f"{name}{number}", result)
-        searcher.on_trial_complete(f"{name}{number}", result | {"done": True})
+        end(searcher, f"{name}{number}", score(config))
     return configs

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from rgr_dist.search.protocol import Probe
@@ -55,6 +58,18 @@ def drive(search: SettingSearch, score: Any, slots: int = 1, seed: int = 0) -> T
 
 def found(score: Any, slots: int = 1, **changes: Any) -> Thresholds:
     return drive(SettingSearch(ask(**changes), ScoreFile(None, {})), score, slots)
+
+
+def in_a_process(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in the folder where it is, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, str(script), *arguments],
+        cwd=script.parent,
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "random"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def trainings(found: Thresholds) -> int:

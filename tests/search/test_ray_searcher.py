@@ -15,7 +15,7 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 import rgr_dist
 from rgr_dist.search.tune.threshold import Threshold
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
-from tests.search.by_hand import drive, passing_from, search
+from tests.search.by_hand import drive, end, passing_from, restored, search
 
 SPEC = {"num_samples": sys.maxsize}
 
@@ -123,13 +123,12 @@ def test_a_new_tuner_asks_anew_for_what_the_one_before_it_was_training() -> None
 
 
 def test_a_new_tuner_tries_again_what_ended_in_error(tmp_path: Path) -> None:
-    one, other = search(), search()
+    one = search()
     drive(one, passing_from(9), most=1)
     failed = one.suggest("a")
     one.on_trial_complete("a", error=True)
     one.settle()
-    one.save(str(tmp_path / "state"))
-    other.restore(str(tmp_path / "state"))
+    other = restored(one, tmp_path)
     assert other.threshold() == one.threshold()
     assert other.threshold().status == "open"
     other.set_search_properties("f1", "max", {"rate": 0.1}, **SPEC)
@@ -157,10 +156,8 @@ def test_a_trial_in_error_ends_the_search_and_is_told() -> None:
     assert searcher.suggest("b") == Searcher.FINISHED
     found = searcher.threshold()
     assert found.status == "open"
-    assert (
-        found.because
-        == "width = 17, seed 0: Ray Tune does not tell a searcher what ended this trial"
-    )
+    told = "Ray Tune does not tell a searcher what ended this trial"
+    assert found.because == f"width = 17, seed 0: {told}"
 
 
 def test_a_trial_in_error_fails_its_value_if_asked() -> None:
@@ -174,14 +171,12 @@ def test_a_trial_that_a_scheduler_stopped_is_scored_by_its_last_metric_and_liste
     searcher = search(values=[4, 8], guess=8)
     for trial in "ab":
         searcher.suggest(trial)
-        searcher.on_trial_result(trial, {"f1": 0.95, "training_iteration": 9})
-        searcher.on_trial_complete(trial, {"f1": 0.95, "training_iteration": 9, "done": True})
+        end(searcher, trial, 0.95, 9)
     searcher.suggest("c")
     searcher.on_trial_result("c", {"f1": 0.2, "training_iteration": 1})
     searcher.on_trial_complete("c", {"f1": 0.3, "training_iteration": 2, "done": True})
     searcher.suggest("d")
-    searcher.on_trial_result("d", {"f1": 0.3, "training_iteration": 9})
-    searcher.on_trial_complete("d", {"f1": 0.3, "training_iteration": 9, "done": True})
+    end(searcher, "d", 0.3, 9)
     found = searcher.threshold()
     assert (found.value, found.stopped_early) == (8, ((4, 0),))
     assert "; 1 trial was stopped early" in repr(found)
@@ -193,8 +188,7 @@ def test_a_paused_trial_that_a_scheduler_ends_is_scored_by_its_last_metric_and_l
     searcher.on_trial_result("a", {"f1": 0.2, "training_iteration": 3})
     searcher.on_trial_complete("a")  # as HyperBand does at a rung
     assert searcher.suggest("b")["width"] == 8
-    searcher.on_trial_result("b", {"f1": 0.95, "training_iteration": 9})
-    searcher.on_trial_complete("b", {"f1": 0.95, "training_iteration": 9, "done": True})
+    end(searcher, "b", 0.95, 9)
     found = searcher.threshold()
     assert (found.value, found.scores[4], found.stopped_early) == (8, {0: 0.2}, ((4, 0),))
 

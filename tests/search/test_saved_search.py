@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ray import cloudpickle
 
-from tests.search.by_hand import drive, passing_from, search
+from tests.search.by_hand import drive, passing_from, restored, search
 
 
 @pytest.mark.parametrize("way", ["save", "pickle"])
@@ -21,9 +21,7 @@ def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: P
     drive(one, passing_from(11), most=told)
     running = one.suggest("running")
     if way == "save":
-        one.save(str(tmp_path / "state"))
-        other = search(over={"depth": [1, 2]})
-        other.restore(str(tmp_path / "state"))
+        other = restored(one, tmp_path, over={"depth": [1, 2]})
     else:
         other = cloudpickle.loads(cloudpickle.dumps(one))
     assert other.search.result() == one.search.result()
@@ -44,9 +42,7 @@ def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker(
     one.portfolio.look_ahead = 0
     one.portfolio.slots = slots
     lost = [one.suggest(f"began {n} as the Tuner was killed") for n in range(slots)]
-    one.save(str(tmp_path / "state"))
-    other = search(seeds=slots, max_concurrent=slots)
-    other.restore(str(tmp_path / "state"))
+    other = restored(one, tmp_path, seeds=slots, max_concurrent=slots)
     other.portfolio.look_ahead = 0
     drive(other, passing_from(11))
     assert (lost[0]["width"], other.threshold().value) == (17, 11)
@@ -57,9 +53,7 @@ def test_a_trial_that_a_restored_tuner_goes_on_with_counts_once_it_is_heard_of(
 ) -> None:
     one = search(max_concurrent=1)
     one.suggest("running")
-    one.save(str(tmp_path / "state"))
-    other = search(max_concurrent=1)
-    other.restore(str(tmp_path / "state"))
+    other = restored(one, tmp_path, max_concurrent=1)
     other.on_trial_result("running", {"f1": 0.0, "training_iteration": 1})
     assert other.suggest("next") is None
     other.on_trial_complete("running", {"f1": 0.0, "training_iteration": 1, "done": True})
@@ -68,15 +62,14 @@ def test_a_trial_that_a_restored_tuner_goes_on_with_counts_once_it_is_heard_of(
 
 def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
     grid = {"depth": [1, 2], "heads": [1, 2]}
-    search(over=grid).save(str(tmp_path / "state"))
-    search(over=grid).restore(str(tmp_path / "state"))
+    restored(search(over=grid), tmp_path, over=grid)
     turned = dict(reversed(grid.items()))  # trials and errors are of settings by their number
     for change in ({"target": 0.8}, {"over": turned}):
         with pytest.raises(
             ValueError,
             match=r"^the saved search is of another question: (target: 0.9, not 0.8|over: )",
         ):
-            search(**{"over": grid} | change).restore(str(tmp_path / "state"))
+            restored(search(over=grid), tmp_path, **{"over": grid} | change)
 
 
 def damaged(state: dict[str, Any]) -> Iterator[str]:
@@ -116,11 +109,10 @@ def test_a_damaged_state_is_refused_in_a_line(tmp_path: Path) -> None:
 def test_a_trainable_may_count_its_iterations_in_numbers_of_any_type(
     iterations: Any, tmp_path: Path
 ) -> None:
-    one, other = search(), search()
+    one = search()
     one.suggest("running")
     one.on_trial_result("running", {"f1": 0.5, "training_iteration": iterations})
-    one.save(str(tmp_path / "state"))
-    other.restore(str(tmp_path / "state"))
+    other = restored(one, tmp_path)
     ended = {"f1": 0.5, "training_iteration": iterations, "done": True}
     for searcher in (one, other):
         searcher.on_trial_complete("running", ended)
@@ -129,17 +121,14 @@ def test_a_trainable_may_count_its_iterations_in_numbers_of_any_type(
 
 @pytest.mark.parametrize("metric", [10**400, "\ud800", None, np.float32(0.5), float("inf")])
 def test_a_trial_may_report_anything_before_it_ends(metric: Any, tmp_path: Path) -> None:
-    one, other = search(), search()
+    one = search()
     one.suggest("running")
     one.on_trial_result("running", {"f1": metric, "training_iteration": 1})
-    one.save(str(tmp_path / "state"))
-    other.restore(str(tmp_path / "state"))
+    other = restored(one, tmp_path)
+    is_number = isinstance(metric, float | np.float32)
     for searcher in (one, other):
         searcher.on_trial_complete("running", {"training_iteration": 1, "done": True})
         assert searcher.fault is None
-    assert other.search.kept.scores == one.search.kept.scores
-    is_number = isinstance(metric, float | np.float32)
-    for searcher in (one, other):
         assert len(searcher.search.kept.scores) == is_number
         assert len(searcher.search.errors[0]) == (not is_number)
 
@@ -147,6 +136,5 @@ def test_a_trial_may_report_anything_before_it_ends(metric: Any, tmp_path: Path)
 def test_a_state_with_other_bounds_says_so_before_its_scores_are_looked_at(tmp_path: Path) -> None:
     one = search(bounds=(0, 1))
     drive(one, lambda config: 0.6, most=1)
-    one.save(str(tmp_path / "state"))
     with pytest.raises(ValueError, match=r"another question: bounds: \(0\.0, 1\.0\), not "):
-        search(bounds=(0, 0.95)).restore(str(tmp_path / "state"))
+        restored(one, tmp_path, bounds=(0, 0.95))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,9 @@ from typing import Any
 import pytest
 from ray import cloudpickle
 
+from rgr_dist.search.tune.find_threshold import find_threshold
 from rgr_dist.search.tune.score_file import ScoreFile
+from tests.search.driven import ABOUT, in_a_process, train
 
 SCRIPT = """
 import json, sys
@@ -47,13 +47,7 @@ def scores_after(folder: Path, **changes: Any) -> int | str:
     """How many scores the file holds after a script has added one, or what it was refused with."""
     script = folder / "script.py"
     script.write_text(SCRIPT.format(**{**PLAIN, **changes}))
-    done = subprocess.run(
-        [sys.executable, str(script), str(folder / "scores.log")],
-        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "random"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = in_a_process(script, "scores.log")
     return int(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
 
 
@@ -96,7 +90,7 @@ def test_another_trainable_or_object_is_refused(change: dict[str, Any], tmp_path
     assert scores_after(tmp_path) == 1
     written = (tmp_path / "scores.log").read_text()
     refused = str(scores_after(tmp_path, **change))
-    assert refused.startswith(f"ValueError: {tmp_path / 'scores.log'} holds scores of {{")
+    assert refused.startswith("ValueError: scores.log holds scores of {")
     assert refused.endswith("; give another file")
     assert (tmp_path / "scores.log").read_text() == written
     assert scores_after(tmp_path) == 2
@@ -182,32 +176,16 @@ def test_two_scores_of_one_trial_are_refused_unless_they_are_alike(tmp_path: Pat
         ScoreFile(path, {})
 
 
-SECOND = """
-import sys
-from rgr_dist import find_threshold
-
-search = {"axis": "width", "values": [1, 2], "metric": "f1", "target": 0.9, "seeds": 1}
-find_threshold(len, **search, store=sys.argv[1])
-"""
-
-
 def test_a_second_search_on_a_file_is_refused_and_leaves_it_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "scores.log"
-    question = {"axis": "width", "metric": "f1", "config": {}, "trainable": len}
-    kept, late = ScoreFile(path, question), ScoreFile(path, question)
+    kept, late = ScoreFile(path, ABOUT), ScoreFile(path, ABOUT)
+    search = {"axis": "width", "values": [1, 2], "metric": "accuracy", "target": 0.9, "seeds": 1}
     for seed in range(2):  # before its first score, and with one
         with kept.held():
-            done = subprocess.run(
-                [sys.executable, "-c", SECOND, str(path)],
-                env={"PYTHONPATH": str(Path(__file__).parents[2])},
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
-            said = f"ValueError: {path}: another search writes it; wait for it, or give another"
-            assert done.stderr.splitlines()[-1].startswith(said)
+            with pytest.raises(ValueError, match=f"^{path}: another search writes it; wait for it"):
+                find_threshold(train, **search, store=path)
             kept.add(1, seed, 0.5)
-    assert ScoreFile(path, question).scores == [(1, 0, 0.5, {}), (1, 1, 0.5, {})]
+    assert ScoreFile(path, ABOUT).scores == [(1, 0, 0.5, {}), (1, 1, 0.5, {})]
     with pytest.raises(ValueError, match=r"another search has written it; run this one again"):
         late.add(1, 1, 0.5)
 

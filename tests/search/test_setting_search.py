@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,16 @@ from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
-from tests.search.driven import ABOUT, ask, drive, found, rising, train, trainings
+from tests.search.driven import (
+    ABOUT,
+    ask,
+    drive,
+    found,
+    in_a_process,
+    rising,
+    train,
+    trainings,
+)
 
 GRID = {"depth": [1, 2, 3], "heads": [1, 4]}
 
@@ -238,13 +245,6 @@ print(found, "ray" in sys.modules, "matplotlib" in sys.modules)
 
 def test_a_file_that_answers_all_does_without_ray(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = in_a_process(tmp_path / "script.py")
     line = "Threshold(width = 2: accuracy 1 (1 seed) ≥ 0.9; at 1: 0 (1 seed)) False False"
     assert (done.stdout.strip(), done.stderr) == (line, "")
