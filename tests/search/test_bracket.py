@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.search.bracket import Bracket
 
-EIGHT = range(1, 9)
+EIGHT, HUNDRED = range(1, 9), range(1, 101)
 
 
 def close(bracket: Bracket, threshold: int) -> tuple[Bracket, list[int]]:
@@ -105,40 +105,31 @@ def test_a_value_is_rounded_to_the_axis(value: float, at_most: int, nearest: int
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "passes", "middle"),
+    ("axis", "below", "above", "passes", "middle"),
     [
-        (0, 64, 0, 42),  # 64 / 1.5
-        (0, 64, 1, 42),
-        (0, 64, 2, 32),
-        (0, 64, 3, 16),
-        (0, 64, 9, 16),
-        (0, 2, 3, 1),
-        (10, 64, 1, 25),  # √640
-        (31, 64, 1, 44),  # √1984
-        (32, 64, 1, 48),  # half way
-        (32, 65, 1, 45),  # √2080
-        (33, 64, 0, 48),
-        (1, 3, 0, 2),  # √3, but above the fail
+        (HUNDRED, 0, 63, 0, 42),  # 64 / 1.5
+        (HUNDRED, 0, 63, 1, 42),
+        (HUNDRED, 0, 63, 2, 32),
+        (HUNDRED, 0, 63, 3, 16),
+        (HUNDRED, 0, 63, 9, 16),
+        (HUNDRED, 0, 1, 3, 1),
+        (HUNDRED, 10, 63, 1, 25),  # √640
+        (HUNDRED, 31, 63, 1, 44),  # √1984
+        (HUNDRED, 32, 63, 1, 48),  # half way
+        (HUNDRED, 32, 64, 1, 45),  # √2080
+        (HUNDRED, 33, 63, 0, 48),
+        (HUNDRED, 1, 2, 0, 2),  # √3, but above the fail
+        ((60, 64), 0, 1, 1, 60),  # 64 / 1.5 lies below the axis
+        ((1, 2, 4, 8, 100), 1, 4, 1, 8),  # √100 lies between the last two
+        ((1, 9, 10, 11, 100), 1, 4, 1, 10),
+        ((5, 6, 7, 8, 9), 1, 4, 1, 7),  # of 6, 7 and 8
+        ((5, 6, 7, 8), 1, 3, 1, 6),  # of 6 and 7
     ],
 )
-def test_where_to_probe_next(low: int, high: int, passes: int, middle: int) -> None:
-    assert Bracket(range(1, 101), low, high - 1, passes).middle() == middle
-
-
-@pytest.mark.parametrize(
-    ("axis", "below", "above", "middle"),
-    [
-        ((60, 64), 0, 1, 60),  # 64 / 1.5 lies below the axis
-        ((1, 2, 4, 8, 100), 1, 4, 8),  # √100 lies between the last two
-        ((1, 9, 10, 11, 100), 1, 4, 10),
-        ((5, 6, 7, 8, 9), 1, 4, 7),  # of 6, 7 and 8
-        ((5, 6, 7, 8), 1, 3, 6),  # of 6 and 7
-    ],
-)
-def test_on_an_uneven_axis_the_probe_lies_inside(
-    axis: tuple[int, ...], below: int, above: int, middle: int
+def test_where_to_probe_next(
+    axis: tuple[int, ...], below: int, above: int, passes: int, middle: int
 ) -> None:
-    assert Bracket(axis, below, above, passes=1).middle() == middle
+    assert Bracket(axis, below, above, passes).middle() == middle
 
 
 @pytest.mark.parametrize(

@@ -121,25 +121,6 @@ def test_where_one_seed_settles_a_fail_waves_double() -> None:
     assert no_error.next_wave({0: 0.0}) == (1,)
 
 
-def test_one_seed_goes_first_and_then_as_many_as_would_settle_a_fail() -> None:
-    test = SeedTest(0.99, 10)
-    assert test.next_wave({}) == (0,)
-    assert test.next_wave({0: 0.899}) == ()  # the other nine cannot save the mean
-    assert test.next_wave({0: 0.95}) == (1, 2)  # three such lack more than the 0.1 allowed
-    assert test.next_wave({0: 0.95, 1: 0.97}) == (2,)
-    assert test.next_wave({0: 0.9899}) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
-    assert test.next_wave({0: 0.99}) == (1, 2)
-    assert test.next_wave({0: 0.99, 1: 1.0, 2: 0.98}) == (3, 4, 5, 6, 7, 8, 9)
-    error = SeedTest(0.1, 10, minimise=True)  # a share of errors
-    assert error.next_wave({0: 0.6}) == (1,)
-    assert error.next_wave({0: 0.6, 1: 0.3}) == (2,)
-    assert error.next_wave({0: 0.15}) == (1, 2, 3, 4, 5, 6)  # seven such exceed the 1 allowed
-    unbounded = SeedTest(0.1, 10, minimise=True, high=None)
-    assert unbounded.next_wave({0: 3.0}) == ()
-    free = SeedTest(0.1, 10, low=None, high=None)
-    assert free.next_wave({}) == tuple(range(10))
-
-
 def test_three_seeds_whose_mean_reaches_the_target_pass_for_now() -> None:
     test = SeedTest(0.99, 10)
     first, good = test.at_first, {0: 0.99, 1: 1.0, 2: 0.98}
@@ -310,11 +291,20 @@ def test_the_ends_of_the_interval_reach_the_target_or_do_not(
     [
         (SCORE, {}, False, (0,)),
         (SCORE, {}, True, tuple(range(10))),
-        (SCORE, {0: 0.9, 1: 0.99}, False, ()),
+        (SCORE, {0: 0.899}, False, ()),  # the other nine cannot save the mean
+        (SCORE, {0: 0.95}, False, (1, 2)),  # three such lack more than the 0.1 allowed
+        (SCORE, {0: 0.95, 1: 0.97}, False, (2,)),
+        (SCORE, {0: 0.9899}, False, (1, 2, 3, 4, 5, 6, 7, 8, 9)),
+        (SCORE, {0: 0.99}, False, (1, 2)),
         (SCORE, {0: 0.98, 1: 0.98}, False, (2, 3, 4, 5)),
         (SCORE, {0: 1.0, 1: 0.99}, False, (2,)),
-        (SCORE, {0: 1.0, 1: 0.99, 2: 0.99}, False, (3, 4, 5, 6, 7, 8, 9)),
+        (SCORE, {0: 0.99, 1: 1.0, 2: 0.98}, False, (3, 4, 5, 6, 7, 8, 9)),
         (SCORE, {0: 0.98}, False, (1, 2, 3, 4, 5)),
+        (ERROR, {0: 0.6}, False, (1,)),
+        (ERROR, {0: 0.6, 1: 0.3}, False, (2,)),
+        (ERROR, {0: 0.15}, False, (1, 2, 3, 4, 5, 6)),  # seven such exceed the 1 allowed
+        (replace(ERROR, high=None), {0: 3.0}, False, ()),
+        (replace(ERROR, low=None, high=None), {}, False, tuple(range(10))),
         (SCORE, {1: 0.98}, False, (0,)),
         (SCORE, {0: 0.98, 1: 0.98, 3: 0.98}, False, (2, 4, 5)),
         (SCORE, dict.fromkeys(range(5), 0.985), False, (5, 6)),
