@@ -210,6 +210,8 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     assert as_bad == longer | {"stop_reason": "diverged", "score": None}
     assert at_larger_limits(study, row | {"steps": every + 1}) == []
     assert at_larger_limits(study, longer) == []
+    (read_off,) = at_larger_limits(study, row | {"trained_to": 7 * limit})
+    assert read_off["trained_to"] == 7 * limit
 
 
 def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:

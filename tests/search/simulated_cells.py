@@ -122,10 +122,14 @@ class SimulatedCell:
         return max([0, *near, *(d + 1 for d in steps)])
 
 
-def table(portfolio: Portfolio, cell: str) -> dict[int, Row]:
+def rows(state: CellState) -> dict[int, Row]:
     """What the search says, in the form of ``SimulatedCell.table``."""
-    results = {arm: portfolio.state(cell).result(arm) for arm in portfolio.plans[cell].axes}
+    results = {arm: state.result(arm) for arm in state.plan.axes}
     return {arm: (r.status, r.value, r.cost_low, r.cost_high) for arm, r in results.items()}
+
+
+def table(portfolio: Portfolio, cell: str) -> dict[int, Row]:
+    return rows(portfolio.state(cell))
 
 
 def everything(portfolio: Portfolio) -> list[object]:
@@ -202,11 +206,6 @@ def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
         assert wave, f"needs what is known: {need}"
         scores.update({seed: cell.score(need.key.arm, need.key.value, seed) for seed in wave})
     return state, evidence
-
-
-def rows(state: CellState) -> dict:
-    results = {arm: state.result(arm) for arm in state.plan.axes}
-    return {arm: (r.status, r.value, r.cost_low, r.cost_high) for arm, r in results.items()}
 
 
 def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:

@@ -49,7 +49,7 @@ def families(draw: st.DrawFn) -> list[SimulatedCell]:
     return cells
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(families(), st.integers(1, 5), st.integers(0, 99))
 def test_every_budget_has_the_thresholds_of_trying_each_value(
     cells: list[SimulatedCell], slots: int, order: int

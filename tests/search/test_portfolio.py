@@ -188,6 +188,7 @@ def test_idle_slots_share_the_seeds_of_a_probe(options: dict, handed_out: list) 
 
 def test_slots_are_shared_among_the_cells_that_are_open() -> None:
     plans = [CellPlan(name, axes_to({1: 2}), 1.0, intervals=False) for name in "ab"]
+    assert Portfolio(plans, replace(LOSS, extra=6)).together == 10, "all seeds of a retest"
     portfolio = Portfolio(plans, LOSS, slots=4, look_ahead=0)
     assert [portfolio.ask().seeds for _ in range(4)] == [(0, 1), (2, 3)] * 2
     portfolio = Portfolio(plans, LOSS, slots=4, look_ahead=0)
@@ -197,11 +198,6 @@ def test_slots_are_shared_among_the_cells_that_are_open() -> None:
     assert not portfolio.is_done
     assert [portfolio.ask().seeds for _ in range(4)] == [(0,), (1,), (2,), (3,)]
     assert portfolio.ask() is Signal.WAIT
-
-
-def test_a_retest_may_train_all_its_seeds_together() -> None:
-    portfolio = one_cell(replace(LOSS, extra=6))
-    assert portfolio.together == 10
 
 
 def test_seeds_that_were_released_are_handed_out_again_and_no_others() -> None:
@@ -311,19 +307,13 @@ def test_a_result_makes_room_for_the_next_need_before_its_probe_is_released() ->
     assert portfolio.ask().value == 48
 
 
-def test_a_speculative_probe_that_was_released_is_handed_out_again() -> None:
+def test_a_guess_that_was_released_is_handed_out_again_and_a_copy_takes_guesses_anew() -> None:
     portfolio = one_cell(SeedTest(0.99, 1))
     _, after_a_fail, after_a_pass = (portfolio.ask() for _ in range(3))
     assert (after_a_fail.value, after_a_pass.value) == (48, 21)
     portfolio.release(after_a_fail)
-    assert portfolio.ask() == after_a_fail
-
-
-def test_a_copy_goes_on_where_its_guesses_are_taken_anew() -> None:
-    portfolio = one_cell(SeedTest(0.99, 1), look_ahead=2)
-    assert portfolio.ask().value == 32
     again = pickle.loads(pickle.dumps(portfolio))
-    assert (again.ask().value, portfolio.ask().value) == (48, 48)
+    assert again.ask() == portfolio.ask() == after_a_fail
 
 
 def test_every_cell_has_guesses_of_its_own() -> None:

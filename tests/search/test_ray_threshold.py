@@ -90,13 +90,6 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
         find_threshold(Loss, values=range(1, 65), bounds=(0, 1), **search)
 
 
-def test_a_class_with_its_own_resources_and_checkpoints_whose_loss_is_to_be_small() -> None:
-    found = find_threshold(
-        Loss, "width", [22, 24], "loss", 0.35, mode="min", seeds=1, stop={"training_iteration": 5}
-    )
-    assert (found.value, found.failed.value) == (24, 22)
-
-
 def test_settings_with_parameters_and_resources_of_which_large_values_raise() -> None:
     def limited(config: dict[str, Any], offset: int) -> None:
         if config["width"] > 40:
@@ -214,7 +207,11 @@ def test_a_stop_that_changes_as_it_runs_leaves_the_store_usable(tmp_path: Path) 
     assert find_threshold(train, "width", [THRESHOLD], **asked) == first
 
 
-def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupt_says_how_to_go_on_with_a_class_whose_loss_is_to_be_small(
+    tmp_path: Path,
+) -> None:
+    """Each trial takes both CPUs: one that the first search left would stop the second."""
+
     class Interrupts(tune.Callback):
         """Ctrl-C, once a trial has completed."""
 
@@ -222,11 +219,12 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
             if any(trial.status == "TERMINATED" for trial in trials):
                 raise KeyboardInterrupt
 
-    search = {"axis": "width", "values": [10, 30], "metric": "accuracy", "target": 0.9, "seeds": 1}
     store = tmp_path / "scores"
-    search["resources"] = {"cpu": 2}  # a trial that the first search left would hold both
+    search = {"axis": "width", "values": [22, 24], "metric": "loss", "target": 0.35, "mode": "min"}
+    search |= {"seeds": 1, "stop": {"training_iteration": 5}, "store": store}
     with pytest.raises(KeyboardInterrupt, match=f"run it again to go on from {store}$"):
-        find_threshold(train, **search, store=store, callbacks=[Interrupts()])
+        find_threshold(Loss, **search, callbacks=[Interrupts()])
     known = store.read_text()
-    assert find_threshold(train, **search, store=store).value == 30
+    found = find_threshold(Loss, **search)
+    assert (found.value, found.failed.value) == (24, 22)
     assert store.read_text().startswith(known)
