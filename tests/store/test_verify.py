@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -198,19 +199,16 @@ def test_how_and_when_it_was_made_is_no_result(tmp_path: Path, change: dict[str,
     assert results_of(tmp_path, {}, change, failed_row(minute=5)) == (1, 0)
 
 
-def test_where_training_again_confirms_no_row_its_own_is_kept(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(score=score) for score in (0.1, 0.2)] + [run_row(seed=1)])
-    repair(store, verify(store), lambda row: run_row(score=0.3))
-    assert sorted(store.runs()["score"]) == [0.3, 0.99]
-    assert verify(store).problems == []
-
-
-def test_what_cannot_be_trained_again_is_left_to_the_next_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("again", "kept"), [(lambda row: run_row(score=0.3), [0.3, 0.99]), (trained_nowhere, [0.99])]
+)
+def test_where_training_again_confirms_no_row_its_own_is_kept_if_there_is_one(
+    again: Callable[[Row], Row | None], kept: list[float], tmp_path: Path
+) -> None:
     store = Store(tmp_path)
     store.append([run_row(score=0.1), run_row(score=0.2), run_row(seed=1)])
-    assert repair(store, verify(store), trained_nowhere) == 0
-    assert list(store.runs()["seed"]) == [1]
+    assert repair(store, verify(store), again) == len(kept) - 1
+    assert sorted(store.runs()["score"]) == kept
     assert verify(store).problems == []
 
 
