@@ -12,7 +12,6 @@ from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
 from tests.cli.test_theory_verbs import listed
 from tests.planning.made_up_runs import trained
-from tests.store.made_up_runs import run_row
 
 
 @pytest.mark.parametrize(
@@ -34,11 +33,7 @@ def test_all_pairs_tells_cells_of_one_size_apart(
     search = {"heads": [2], "seeds": 2, "max_D_K": 24, "intervals": False, **search}
     study = parse_study({"name": "s", "cells": [{"m": 16, "d_model": 8}], "search": search, **keys})
     Path("s.yaml").write_text(study.to_yaml())
-    cells = {cell.cell_id: cell for cell in study.cells}
-    rows = [
-        run_row(row["h"], row["d_k"], row["seed"], cells[row["cell_id"]], score=row["score"])
-        for row in trained(study)
-    ]
+    rows = trained(study)
     Store("results").append(rows)
 
     def recovered(engine: Any, run: Run, steps: int, precisions: list[str]) -> Any:

@@ -12,16 +12,16 @@ from rich.console import Console
 from rgr_dist.analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.forecast import Forecast, forecast
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running.progress import Summary
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.study import Study
-from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
+from tests.planning.made_up_runs import opened, study_of, trained
+from tests.store.made_up_runs import run_row
 
 
 def portfolio_of(study: Study, rows: list[dict[str, Any]]) -> Portfolio:
-    return open_portfolio(study, runs_of(rows))
+    return opened(study, rows)
 
 
 def said(study: Study, portfolio: Portfolio, summary: Summary) -> str:
@@ -45,7 +45,7 @@ def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_repor
     while isinstance(probe := (portfolio := portfolio_of(study, rows)).ask(), Probe):
         passing = 0.995 if probe.arm == 1 else 1.0
         score = passing if probe.arm * probe.value >= 8 else 0.5
-        rows += [run_row(cell, probe.arm, probe.value, seed, score=score) for seed in probe.seeds]
+        rows += [run_row(probe.arm, probe.value, seed, cell, score=score) for seed in probe.seeds]
     assert "found D_K* = 8 at h=2, d_k=4" in said(study, portfolio, Summary())
 
 

@@ -15,11 +15,10 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.store.store import Store
 from tests.analysis.test_best import BEST_KEYS, THRESHOLD_KEYS
-from tests.planning.made_up_runs import runs_of, study_of, trained
+from tests.planning.made_up_runs import opened, study_of, trained
 from tests.small_study import RGR, SMALL, Refused, Rgr, rgr, write_study
 
 
@@ -283,7 +282,7 @@ def test_predict_says_what_it_lacks(
     assert "no law of base-grid: " in told
     assert told.endswith("; rgr run base-grid finds thresholds\n")
     solved, store = study_of([{"m": [16, 32, 64], "d_model": 8}]), Store("results")
-    write_tables(solved, store, open_portfolio(solved, runs_of(trained(solved))))
+    write_tables(solved, store, opened(solved, trained(solved)))
     assert call(ask[:-2]) == 2
     assert "; or --study takes another: stored are made-up\n" in capsys.readouterr().err
     assert call([*ask, "--edges", "10001"]) == 2

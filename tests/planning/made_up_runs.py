@@ -1,4 +1,4 @@
-"""A study of made-up cells, and the rows of its runs that the search reads."""
+"""A study of made-up cells, and the rows of its runs."""
 
 from __future__ import annotations
 
@@ -8,47 +8,60 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.planning.portfolio import Feed, open_portfolio
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.cell import Cell
-from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
+from tests.store.made_up_runs import run_row
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
-"""Smallest passing d_k of each head of the made-up cells."""
+"""Smallest passing width of each setting of the made-up cells."""
+Rows = list[dict[str, Any]]
 
 
-def study_of(cells: list[dict[str, Any]] | None = None, **search: Any) -> Study:
+def study_of(cells: Rows | None = None, **search: Any) -> Study:
     search = {"heads": [1, 2, 8], "seeds": 2, "max_D_K": 24, "keep_within": None} | search
     cells = cells or [{"m": 16, "d_model": 8}]
     return parse_study({"name": "made-up", "cells": cells, "search": search})
 
 
-def run_row(cell: Cell, h: int, d_k: int, seed: int, **other: Any) -> dict[str, Any]:
-    """What the search reads of a run."""
-    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
-    row = {"run_id": run.run_id, "cell_id": cell.cell_id, "h": h, "d_k": d_k, "seed": seed}
-    return row | {"score": 1.0, "stop_reason": "converged"} | other
+def facts_of(keys: int | list[int] = 8, **search: Any) -> Study:
+    """A study of facts, searched at two d_qk unless ``search`` says otherwise."""
+    database = {"family": "function", "keys": keys, "queries": 4, "values": 8}
+    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": 2}, "seeds": 2} | search
+    cells = [{"d_model": 16}]
+    document = {"name": "made-up", "model": "facts", "database": database, "cells": cells}
+    return parse_study(document | {"search": search})
 
 
-def runs_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def runs_of(rows: Rows) -> pd.DataFrame:
     return pa.Table.from_pylist(rows, schema=RUNS).to_pandas()
+
+
+def opened(study: Study, rows: Rows | None = None) -> Portfolio:
+    """The search of a study that has these rows, or none."""
+    return open_portfolio(study, runs_of(rows or []))
 
 
 def trained(
     study: Study,
-    rows: list[dict[str, Any]] | None = None,
+    rows: Rows | None = None,
     passes: Callable[[Probe], bool] = lambda probe: probe.value >= WIDTHS[probe.arm],
-) -> list[dict[str, Any]]:
-    """Rows of every run that the study asks for beyond these rows."""
-    rows = list(rows or [])
-    cells = {cell.cell_id: cell for cell in study.cells}
-    while isinstance(probe := open_portfolio(study, runs_of(rows)).ask(), Probe):
+) -> Rows:
+    """These rows and those of every run that the study asks for beyond them, a minute apart."""
+    rows, portfolio = list(rows or []), opened(study, rows)
+    feed = Feed(study, portfolio)
+    while isinstance(probe := portfolio.ask(), Probe):
         score = 1.0 if passes(probe) else 0.5
-        rows += [
-            run_row(cells[probe.cell], probe.arm, probe.value, seed, score=score)
-            for seed in probe.seeds
-        ]
+        for run in feed.runs_of(probe):
+            facts = {"d_vo": run.d_vo, "D_V": run.h * run.d_vo} if run.d_vo else {}
+            more = {"score": score, "steps": 1000, "graph": run.cell.family, **facts}
+            row = run_row(run.h, run.d_k, run.seed, run.cell, len(rows), **more)
+            assert not feed.knows(row)
+            feed.tell(row)
+            assert feed.knows(row)
+            rows.append(row)
+        portfolio.release(probe)
     return rows

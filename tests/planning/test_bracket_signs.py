@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rgr_dist.planning.bracket_signs import MEANINGS, Sign, bracket_sign
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
-from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
+from tests.planning.made_up_runs import opened, study_of, trained
+from tests.store.made_up_runs import run_row
 
 SETTLED = {"heads": [1], "intervals": False, "confirm_seeds": 0, "extra_seeds": 0}
 
@@ -17,19 +17,19 @@ def sign_of(scores: dict[int, float | None], **search: Any) -> Sign:
     study = study_of(**SETTLED, **search)
     (cell,) = study.cells
     rows = [
-        run_row(cell, 1, d_k, seed, score=score, stop_reason="converged" if score else "failed")
+        run_row(1, d_k, seed, cell, score=score, stop_reason="converged" if score else "failed")
         for d_k, score in scores.items()
         for seed in range(2)
     ]
-    return bracket_sign(open_portfolio(study, runs_of(rows)).state(cell.cell_id), 1)
+    return bracket_sign(opened(study, rows).state(cell.cell_id), 1)
 
 
 def next_width(scores: dict[int, float]) -> int:
     """The width that the search asks for once these have their scores."""
     study = study_of(**SETTLED)
     (cell,) = study.cells
-    rows = [run_row(cell, 1, d_k, seed, score=scores[d_k]) for d_k in scores for seed in range(2)]
-    probe = open_portfolio(study, runs_of(rows)).ask()
+    rows = [run_row(1, d_k, seed, cell, score=scores[d_k]) for d_k in scores for seed in range(2)]
+    probe = opened(study, rows).ask()
     assert isinstance(probe, Probe)
     return probe.value
 
@@ -54,7 +54,7 @@ def test_a_bracket_that_cannot_close_says_why() -> None:
 def test_a_head_is_found_and_one_far_from_the_best_is_pruned() -> None:
     study = study_of(**SETTLED | {"heads": [1, 8]}, keep_within=0.1)
     rows = trained(study, passes=lambda probe: probe.value >= 9)
-    state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
+    state = opened(study, rows).state(study.cells[0].cell_id)
     signs = {h: bracket_sign(state, h) for h in (1, 8)}
     assert signs == {1: Sign("9", "found"), 8: Sign("–", "pruned")}
 

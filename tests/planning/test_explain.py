@@ -21,28 +21,16 @@ from rgr_dist.engines.choose import check_engine
 from rgr_dist.planning.budgets import records
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
 from rgr_dist.planning.first_guesses import papers_expectation
-from rgr_dist.planning.portfolio import open_portfolio, stored_search
+from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.planning.tables import decision_rows, threshold_rows, write_tables
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import load_study, parse_study
-from tests.planning.made_up_runs import runs_of, study_of
-from tests.planning.made_up_runs import trained as plain_rows
+from tests.planning.made_up_runs import opened, study_of, trained
 from tests.store.made_up_runs import run_row
 
 Rows = list[dict[str, Any]]
-
-
-def rows_in_order(study: Study, first: Rows | None = None) -> Rows:
-    """Full rows of every run that a study asks for beyond the first ones, a minute apart."""
-    rows = list(first or [])
-    by_id = {cell.cell_id: cell for cell in study.cells}
-    for minute, row in enumerate(plain_rows(study, rows)[len(rows) :], len(rows)):
-        h, d_k, seed = row["h"], row["d_k"], row["seed"]
-        cell = by_id[row["cell_id"]]
-        rows.append(run_row(h, d_k, seed, cell, minute, score=row["score"], steps=1000))
-    return rows
 
 
 def rows_of(rows: Rows, h: int, d_k: int) -> Rows:
@@ -60,9 +48,9 @@ def explained(study: Study, rows: Rows, *heads: int) -> tuple[dict[str, Rows], d
 
 def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     study = study_of(seeds=10)
-    rows = rows_in_order(study)
+    rows = trained(study)
     sections, facts = explained(study, rows)
-    decided = decision_rows(study, open_portfolio(study, runs_of(rows)))
+    decided = decision_rows(study, opened(study, rows))
     keys = ("step", "h", "d_k", "D_K", "verdict", "mean_score", "evidence")
     assert [{k: row[k] for k in keys} for row in sections["decisions"]] == [
         {k: row[k] for k in keys} for row in decided
@@ -95,10 +83,10 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
 
 def test_it_tells_the_runs_that_were_there_before_they_were_needed() -> None:
     study = study_of()
-    alone, _ = explained(study, rows_in_order(study))
+    alone, _ = explained(study, trained(study))
     assert {row["stored_before"] for row in alone["decisions"]} == {None, 0}
-    earlier = rows_in_order(study_of(heads=[8], keep_within=0.1))
-    shared, facts = explained(study, rows_in_order(study, earlier))
+    earlier = trained(study_of(heads=[8], keep_within=0.1))
+    shared, facts = explained(study, trained(study, earlier))
     before = sum(row["stored_before"] or 0 for row in shared["decisions"])
     first = shared["decisions"][0]
     unknown = first["new_seeds"] if first["h"] == 8 else 0
@@ -108,7 +96,7 @@ def test_it_tells_the_runs_that_were_there_before_they_were_needed() -> None:
 
 def test_it_counts_the_stored_runs_that_no_decision_needed() -> None:
     study = study_of()
-    rows = rows_in_order(study)
+    rows = trained(study)
     assert "unused_runs" not in explained(study, rows)[1]
     (cell,) = study.cells
     ahead = [run_row(h, 22 // h, seed, cell) for h, seed in ((2, 0), (2, 1), (1, 0))]
@@ -119,17 +107,17 @@ def test_it_counts_the_stored_runs_that_no_decision_needed() -> None:
 
 def test_the_order_and_repetition_of_rows_change_nothing() -> None:
     study = study_of()
-    rows = rows_in_order(study)
+    rows = trained(study)
     others = random.Random(1).sample(rows, len(rows))
     assert explained(study, others) == explained(study, rows)
 
 
 def test_a_heads_end_comes_with_its_certificate() -> None:
     study = study_of(max_D_K=8)
-    rows = rows_in_order(study)
+    rows = trained(study)
     sections, _ = explained(study, rows)
     ends = {row["h"]: row for row in sections["heads"]}
-    for row in threshold_rows(study, open_portfolio(study, runs_of(rows))):
+    for row in threshold_rows(study, opened(study, rows)):
         same = ("h", "status", "d_k", "D_K", "D_K_low", "D_K_high", "because", "confirmed")
         assert {key: row[key] for key in same}.items() <= ends[row["h"]].items()
     assert (ends[2]["status"], ends[2]["d_k"], ends[2]["D_K"]) == ("found", 4, 8)
@@ -167,7 +155,7 @@ def test_a_contradiction_and_its_retest_are_told() -> None:
 
 
 def test_a_run_read_off_a_longer_one_took_no_steps() -> None:
-    rows = rows_in_order(study_of(heads=[2]))
+    rows = trained(study_of(heads=[2]))
     for row in rows[:2]:
         row["trained_to"] = 2 * row["max_steps"]
     sections, facts = explained(study_of(heads=[2]), rows)
@@ -283,7 +271,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     monkeypatch.chdir(tmp_path)
     study = study_of([{"m": [16, 32], "d_model": 8}])
     Path("made-up.yaml").write_text(study.to_yaml())
-    Store("results").append(rows_in_order(study))
+    Store("results").append(trained(study))
     return study
 
 

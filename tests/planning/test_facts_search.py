@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -14,12 +13,12 @@ from rgr_dist.planning.listing import plan_study, study_status
 from rgr_dist.planning.portfolio import Feed, open_portfolio
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe
-from rgr_dist.store.row import run_row
-from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.row import lost_rows
+from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify_and_repair import verify
 from rgr_dist.study.study import Study
-from rgr_dist.study.study_file import parse_study
+from tests.planning.made_up_runs import facts_of, opened, runs_of, trained
 
 WIDTHS = {1: 11, 2: 5, 8: 4}
 """Smallest passing d_vo of each setting of the made-up cells."""
@@ -27,34 +26,17 @@ SETTINGS = {"d_qk": {"d_qk": [1, 2, 8], "h": 3}, "h": {"h": [1, 2, 8], "d_qk": 3
 
 
 def study_of(arm: str) -> Study:
-    database = {"family": "function", "keys": [8, 16], "queries": 4, "values": 8}
-    search = {"axis": "d_vo", "per": SETTINGS[arm], "seeds": 2, "intervals": False}
-    cells = [{"d_model": 16}]
-    keys = {"name": "made-up", "model": "facts", "database": database, "cells": cells}
-    return parse_study({**keys, "search": search})
+    return facts_of(keys=[8, 16], per=SETTINGS[arm], intervals=False)
 
 
-def trained(study: Study) -> list[dict[str, Any]]:
-    """Rows of every run that the study asks for."""
-    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
-    feed, rows = Feed(study, portfolio), []
-    while isinstance(probe := portfolio.ask(), Probe):
-        score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
-        ended = {"score": score, "stop_reason": "max_steps", "steps": 20, "seconds": 0.1}
-        own = [run_row(run, ended, "made up", "cpu") for run in feed.runs_of(probe)]
-        assert not any(feed.knows(row) for row in own)
-        for row in own:
-            feed.tell(row)
-            assert feed.knows(row)
-        portfolio.release(probe)
-        rows += own
-    return rows
+def rows_of(study: Study) -> list[dict[str, Any]]:
+    return trained(study, passes=lambda probe: probe.value >= WIDTHS[probe.arm])
 
 
 @pytest.mark.parametrize("arm", SETTINGS)
 def test_every_setting_has_its_smallest_d_vo_with_both_sides_trained(arm: str) -> None:
     study = study_of(arm)
-    runs = pa.Table.from_pylist(trained(study), schema=RUNS).to_pandas()
+    runs = runs_of(rows_of(study))
     portfolio = open_portfolio(study, runs)
     assert portfolio.is_done, "told from the stored rows as from the trained ones"
     rows = threshold_rows(study, portfolio)
@@ -84,7 +66,7 @@ def test_every_setting_has_its_smallest_d_vo_with_both_sides_trained(arm: str) -
 
 def test_a_store_of_facts_resumes_and_tells_its_brackets(tmp_path: Any) -> None:
     study, store = study_of("d_qk"), Store(tmp_path)
-    rows = trained(study)
+    rows = rows_of(study)
     store.append(rows[: len(rows) // 2])
     left, facts = plan_study(study, store)
     assert facts["stored_runs"] == len(rows) // 2
@@ -106,13 +88,10 @@ def test_a_store_of_facts_resumes_and_tells_its_brackets(tmp_path: Any) -> None:
 
 def test_a_failed_run_keeps_its_setting_open(tmp_path: Any) -> None:
     study, store = study_of("d_qk"), Store(tmp_path)
-    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    portfolio = opened(study)
     probe = portfolio.ask()
     assert isinstance(probe, Probe)
-    failed = [
-        run_row(run, {"error": "lost"}, "made up", None)
-        for run in Feed(study, portfolio).runs_of(probe)
-    ]
+    failed = lost_rows(Feed(study, portfolio).runs_of(probe), "auto", "cpu")
     store.append(failed)
     _, facts = study_status(study, store)
     assert facts["runs_failed"] == len(failed)

@@ -20,14 +20,14 @@ from rgr_dist.planning.forecast import (
     forecast,
     step_cost,
 )
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of
+from tests.planning.made_up_runs import WIDTHS, opened, study_of
+from tests.store.made_up_runs import run_row
 
 
 def with_verdicts(study: Study, passes_from: int) -> Portfolio:
@@ -35,30 +35,30 @@ def with_verdicts(study: Study, passes_from: int) -> Portfolio:
     (cell,) = study.cells
     rows: list[dict[str, Any]] = []
     while True:
-        portfolio = open_portfolio(study, runs_of(rows))
+        portfolio = opened(study, rows)
         if not portfolio.state(cell.cell_id).needs[0].ends_early:
             return portfolio
         probe = portfolio.ask()
         assert isinstance(probe, Probe)
         score = 1.0 if probe.value >= passes_from else 0.5
-        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
+        rows += [run_row(1, probe.value, seed, cell, score=score) for seed in probe.seeds]
 
 
 def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> None:
     """Of 10 seeds, neither 2 nor 5 at 0.985 decide against 0.99; a fail takes 2 as a rule."""
     study = study_of(heads=[1], seeds=10, intervals=False, confirm_seeds=0)
     (cell,) = study.cells
-    first = open_portfolio(study, runs_of([])).ask()
+    first = opened(study).ask()
     assert isinstance(first, Probe)
     assert first.value > 1
-    known = [run_row(cell, 1, first.value, seed) for seed in range(10)]
-    below = open_portfolio(study, runs_of(known)).ask()
+    known = [run_row(1, first.value, seed, cell) for seed in range(10)]
+    below = opened(study, known).ask()
     assert isinstance(below, Probe)
     assert below.value < first.value
     left = []
     for count in (2, 5):
-        rows = [run_row(cell, 1, below.value, seed, score=0.985) for seed in range(count)]
-        left += forecast(study, open_portfolio(study, runs_of(known + rows)))
+        rows = [run_row(1, below.value, seed, cell, score=0.985) for seed in range(count)]
+        left += forecast(study, opened(study, known + rows))
     assert left[0] == left[1]
     assert left[0].runs >= 0
 
@@ -95,7 +95,7 @@ def test_nothing_follows_the_seeds_of_a_transition() -> None:
 def test_runs_that_no_longer_limit_brings_along_are_left(schedule: str) -> None:
     training = {"max_steps": [1000, 2000, 4000], "schedule": schedule}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], intervals=False)
-    left = forecast(study, open_portfolio(study, runs_of([])))
+    left = forecast(study, opened(study))
     middle = left[[cell.training.max_steps for cell in study.cells].index(2000)]
     assert (middle.runs > 0) == (middle.steps > 0) == (schedule == "cosine")
 
@@ -116,10 +116,10 @@ def test_a_means_sign_counts_the_seeds_of_its_study_at_the_largest_width(
 ) -> None:
     study = study_of(heads=[1, 2], seeds=3)
     (cell,) = study.cells
-    rows = [run_row(cell, 1, 4, seed, score=float(seed < 3)) for seed in seeds]
-    rows += [run_row(cell, 2, 6, 0, score=0.2), run_row(cell, 1, 5, 7, score=0.2)]
-    rows += [run_row(cell, 1, 3, 0, score=0.2)] if len(rows) > 9 else []
-    state = open_portfolio(study, runs_of(rows)).state(cell.cell_id)
+    rows = [run_row(1, 4, seed, cell, score=float(seed < 3)) for seed in seeds]
+    rows += [run_row(2, 6, 0, cell, score=0.2), run_row(1, 5, 7, cell, score=0.2)]
+    rows += [run_row(1, 3, 0, cell, score=0.2)] if len(rows) > 9 else []
+    state = opened(study, rows).state(cell.cell_id)
     assert accuracy_sign(state, 1) == sign
 
 
@@ -129,7 +129,7 @@ def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
 ) -> None:
     training = {"max_steps": limit, "give_up_below": 0.8}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1], max_D_K=1)
-    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    (left,) = forecast(study, opened(study))
     (cell,) = study.cells
     assert left.steps == pytest.approx(left.runs * share * limit, rel=0.02)
     assert left.work == pytest.approx(left.steps * step_cost(cell, 1))
@@ -145,7 +145,7 @@ def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pas
     search = {"heads": [h], "mode": "widest", "seeds": 3}
     document = {"name": "x", "model": model, "cells": [{"m": 16, "d_model": 8}], "search": search}
     study = parse_study(document)
-    (left,) = forecast(study, open_portfolio(study, runs_of([])))
+    (left,) = forecast(study, opened(study))
     (cell,) = study.cells
     assert (left.probes, left.runs, left.steps) == (1, 3, 3 * each)
     assert left.work == left.steps * step_cost(cell, h * cell.d_model)
@@ -167,8 +167,8 @@ def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limi
     heads, widths = [1, 2, 8], [8, 16, 24, 32, 64]
     study = study_of(mode="grid", heads=heads, D_K=widths, max_D_K=None, seeds=3)
     (cell,) = study.cells
-    rows = [run_row(cell, 1, 64, seed) for seed in range(known)]
-    (left,) = forecast(study, open_portfolio(study, runs_of(rows)))
+    rows = [run_row(1, 64, seed, cell) for seed in range(known)]
+    (left,) = forecast(study, opened(study, rows))
     best, limit = papers_expectation(cell), cell.training.max_steps
     steps = dict.fromkeys(widths, 0.0)
     for h, D_K in product(heads, widths):
@@ -184,7 +184,7 @@ def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limi
 def test_what_was_played_before_is_played_again_unless_it_only_waits() -> None:
     training = {"max_steps": [1000, 2000, 4000]}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[2, 8])
-    portfolio, played = open_portfolio(study, runs_of([])), Played()
+    portfolio, played = opened(study), Played()
     while isinstance(probe := portfolio.ask(), Probe):
         both = zip(forecast(study, portfolio, played), forecast(study, portfolio), strict=True)
         for cell, (again, anew) in zip(study.cells, both, strict=True):

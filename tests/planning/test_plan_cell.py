@@ -12,8 +12,7 @@ from rgr_dist.search.protocol import Budget, Transition
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
-from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import study_of
+from tests.planning.made_up_runs import facts_of, study_of
 
 
 def test_a_plan_holds_what_the_study_asks_for() -> None:
@@ -104,10 +103,7 @@ def test_too_many_heads_are_refused() -> None:
 def test_facts_are_searched_up_to_d_model_unless_a_limit_is_given(
     asked: dict[str, Any], widths: range
 ) -> None:
-    database = {"family": "function", "keys": 8, "queries": 4, "values": 8}
-    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": 2}} | asked
-    keys = {"name": "facts", "model": "facts", "database": database, "search": search}
-    study = parse_study(keys | {"cells": [{"d_model": 16}]})
+    study = facts_of(**asked)
     plan = plan_cell(study.cells[0], study.search)
     assert plan.axes == {2: widths, 4: widths}
     assert plan.cost is not None

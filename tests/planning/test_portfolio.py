@@ -29,13 +29,14 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
+from tests.planning.made_up_runs import WIDTHS, opened, runs_of, study_of, trained
+from tests.store.made_up_runs import run_row
 
 
 def test_the_tables_follow_their_schemas_in_the_studys_order() -> None:
     cells = [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}]
     study = study_of(cells, heads=[8, 1, 2])
-    portfolio = open_portfolio(study, runs_of(trained(study)))
+    portfolio = opened(study, trained(study))
     found, decided = threshold_rows(study, portfolio), decision_rows(study, portfolio)
     for rows, schema in ((found, THRESHOLDS), (decided, DECISIONS)):
         of_facts = {"d_vo", *(name for name in schema.names if name.startswith("D_V"))}
@@ -58,7 +59,7 @@ def test_the_tables_follow_their_schemas_in_the_studys_order() -> None:
 
 
 def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return threshold_rows(study, open_portfolio(study, runs_of(rows)))
+    return threshold_rows(study, opened(study, rows))
 
 
 def test_a_study_with_no_runs_is_open_everywhere() -> None:
@@ -66,7 +67,7 @@ def test_a_study_with_no_runs_is_open_everywhere() -> None:
     table = thresholds(study, [])
     assert {row["status"] for row in table} == {"open"}
     assert {row[key] for row in table for key in ("d_k", "D_K", "certificate")} == {None}
-    assert decision_rows(study, open_portfolio(study, runs_of([]))) == []
+    assert decision_rows(study, opened(study)) == []
 
 
 @pytest.mark.parametrize("model", ["max", "value"])
@@ -86,25 +87,25 @@ def test_a_run_that_failed_or_is_another_studys_is_no_evidence_and_one_that_dive
     study, other = study_of(), study_of([{"m": 32, "d_model": 8}])
     (cell,), (elsewhere,) = study.cells, other.cells
     rows = [
-        run_row(cell, 1, 5, 0, stop_reason="failed"),
-        run_row(elsewhere, 1, 5, 0),
-        run_row(elsewhere, 1, 5, 1, stop_reason="failed"),
-        run_row(cell, 2, 4, 0, stop_reason="diverged", score=score),
+        run_row(1, 5, 0, cell, stop_reason="failed"),
+        run_row(1, 5, 0, elsewhere),
+        run_row(1, 5, 1, elsewhere, stop_reason="failed"),
+        run_row(2, 4, 0, cell, stop_reason="diverged", score=score),
     ]
-    told = open_portfolio(study, runs_of([]))
+    told = opened(study)
     for row in rows:
         Feed(study, told).tell(row)
-    for portfolio in (told, open_portfolio(study, runs_of(rows))):
+    for portfolio in (told, opened(study, rows)):
         assert portfolio.state(cell.cell_id).evidence == {(2, 4): {0: 0.0}}
 
 
 def failed_first_probe(study: Study) -> tuple[Probe, list[dict[str, Any]]]:
     """The probe that a study asks for first, and rows of its runs, which failed."""
     (cell,) = study.cells
-    first = open_portfolio(study, runs_of([])).ask()
+    first = opened(study).ask()
     assert isinstance(first, Probe)
     lost = {"score": None, "stop_reason": "failed", "error": "killed"}
-    return first, [run_row(cell, first.arm, first.value, seed, **lost) for seed in (0, 1)]
+    return first, [run_row(first.arm, first.value, seed, cell, **lost) for seed in (0, 1)]
 
 
 def test_a_run_that_failed_leaves_its_head_open_until_it_is_tried_again() -> None:
@@ -131,7 +132,7 @@ def test_a_failed_run_of_a_seed_that_another_study_asked_for_changes_nothing(see
     study = study_of()
     first, _ = failed_first_probe(study)
     lost = {"score": None, "stop_reason": "failed", "error": "killed"}
-    stray = run_row(study.cells[0], first.arm, first.value, seed, **lost)
+    stray = run_row(first.arm, first.value, seed, study.cells[0], **lost)
     runs = runs_of(trained(study, [stray]))
     search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
     assert threshold_rows(study, search.portfolio) == thresholds(study, trained(study))
@@ -163,7 +164,7 @@ def test_the_widest_heads_are_tried_alone() -> None:
     d_model = study.cells[0].d_model
     rows = trained(study, passes=lambda probe: probe.arm == 2)
     assert {(row["h"], row["d_k"]) for row in rows} == {(1, d_model), (2, d_model)}
-    state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
+    state = opened(study, rows).state(study.cells[0].cell_id)
     assert [state.result(h).status for h in (1, 2)] == ["censored", "found"]
 
 
@@ -195,7 +196,7 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     study = study_of(cells, retest_steps=2)
     short, long = study.cells
     limit, every = short.training.max_steps, short.training.check_every
-    row = run_row(short, 1, 9, 0, steps=every, max_steps=limit, trained_to=None)
+    row = run_row(1, 9, 0, short, steps=every, max_steps=limit, trained_to=None)
     larger = at_larger_limits(study, row)
     if schedule == "cosine":
         assert (larger, smaller_limits(study, long)) == ([], [])
@@ -220,15 +221,15 @@ def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:
     rows = trained(study)
     known = {(row["h"], row["d_k"], row["seed"]) for row in rows}
     others = [
-        run_row(cell, h, d_k, seed, score=1.0 if d_k >= WIDTHS[h] else 0.5)
+        run_row(h, d_k, seed, cell, score=1.0 if d_k >= WIDTHS[h] else 0.5)
         for h in WIDTHS
         for d_k in range(1, 24 // h + 1)
         for seed in range(4)
         if (h, d_k, seed) not in known
     ]
     assert others
-    own = asked_probes(study, open_portfolio(study, runs_of(rows)))
-    assert own == asked_probes(study, open_portfolio(study, runs_of([*others, *rows])))
+    own = asked_probes(study, opened(study, rows))
+    assert own == asked_probes(study, opened(study, [*others, *rows]))
     used = {(row["h"], row["d_k"], seed) for row in own for seed in range(row["n_seeds"])}
     assert used == known
 
@@ -245,7 +246,7 @@ def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
         return probe.value >= 4 + (refuted and min(probe.seeds) >= 2)
 
     rows = trained(study, passes=passes)
-    portfolio = open_portfolio(study, runs_of(rows))
+    portfolio = opened(study, rows)
     (row,) = threshold_rows(study, portfolio)
     at, limit = 5 if refuted else 4, cell.training.max_steps
     of_cell = {"cell_id": cell.cell_id, "m": 16, "d_model": 8, "degree": 3, "max_steps": limit}
@@ -277,15 +278,15 @@ def test_the_rows_of_a_trial_are_its_own_or_read_off_for_other_limits() -> None:
     training = {"max_steps": [1000, 2000]}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
     short, long = study.cells
-    feed = Feed(study, open_portfolio(study, runs_of([])))
+    feed = Feed(study, opened(study))
     every = study.cells[0].training.check_every
     ended = {"trained_to": 2000, "steps": every}
-    trained_long = run_row(long, 1, 9, 0, max_steps=2000, **ended)
-    read_off = run_row(short, 1, 9, 0, max_steps=1000, **ended)
+    trained_long = run_row(1, 9, 0, long, max_steps=2000, **ended)
+    read_off = run_row(1, 9, 0, short, max_steps=1000, **ended)
     assert feed.sorted_out([read_off, trained_long]) == ([trained_long], [read_off])
     feed.tell(read_off)
     assert feed.sorted_out([read_off, trained_long]) == ([trained_long], []), "it is known"
-    alone = run_row(short, 1, 8, 0, max_steps=1000, trained_to=1000, steps=every)
+    alone = run_row(1, 8, 0, short, max_steps=1000, trained_to=1000, steps=every)
     own, others = feed.sorted_out([alone])
     assert (own, others) == ([alone], at_larger_limits(study, alone))
     assert [row["cell_id"] for row in others] == [long.cell_id]
@@ -294,9 +295,9 @@ def test_the_rows_of_a_trial_are_its_own_or_read_off_for_other_limits() -> None:
 def test_of_all_heads_those_are_shown_that_were_tried_or_are_next() -> None:
     study = study_of(heads="all")
     (cell,) = study.cells
-    rows = [run_row(cell, h, 1, seed, score=0.5) for h in (7, 3) for seed in (0, 1)]
+    rows = [run_row(h, 1, seed, cell, score=0.5) for h in (7, 3) for seed in (0, 1)]
     for some in ([], rows):
-        state = open_portfolio(study, runs_of(some)).state(cell.cell_id)
+        state = opened(study, some).state(cell.cell_id)
         following = {need.key.arm for need in state.needs}
         assert shown_arms(state) == sorted(following | set(state.tried))
         assert following

@@ -11,17 +11,8 @@ from rgr_dist.planning.explain import explain_cell
 from rgr_dist.planning.listing import run_rows, study_status
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
-from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import study_of
+from tests.planning.made_up_runs import facts_of, study_of
 from tests.store.made_up_runs import failed_row, run_row
-
-
-def facts_of(h: int) -> Study:
-    database = {"family": "function", "keys": 8, "queries": 4, "values": 8}
-    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": h}, "seeds": 2}
-    keys = {"name": "made-up", "model": "facts", "database": database}
-    return parse_study({**keys, "cells": [{"d_model": 16}], "search": search})
 
 
 def test_another_studys_runs_are_neither_counted_nor_listed(tmp_path: Path) -> None:
@@ -54,10 +45,10 @@ def test_another_studys_runs_are_neither_counted_nor_listed(tmp_path: Path) -> N
 @pytest.mark.parametrize("h", [1, 2])
 def test_facts_at_another_head_count_are_no_evidence(h: int, tmp_path: Path) -> None:
     """A probe is named by d_qk and d_vo alone, whatever h the study has in every setting."""
-    store, (cell,) = Store(tmp_path), facts_of(2).cells
+    study = facts_of(per={"d_qk": [2, 4], "h": h})
+    store, (cell,) = Store(tmp_path), study.cells
     store.append([run_row(2, 2, seed, cell, d_vo=3, D_V=6) for seed in (0, 1)])
-    search = stored_search(facts_of(h), store)
-    assert facts_of(h).cells == (cell,)
+    search = stored_search(study, store)
     assert len(search.runs) == (2 if h == 2 else 0)
     known = search.portfolio.scores(cell.cell_id, (2, 3))
     assert set(known) == ({0, 1} if h == 2 else set())

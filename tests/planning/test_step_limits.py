@@ -10,10 +10,10 @@ import pytest
 from rgr_dist.planning.budgets import AtLimit, limited_by, missing_at_larger_limits
 from rgr_dist.planning.forecast import BYTES_PER_RUN
 from rgr_dist.planning.listing import plan_study
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.store.store import Store
-from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
+from tests.planning.made_up_runs import opened, runs_of, study_of, trained
+from tests.store.made_up_runs import run_row
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_table_says_from_which_limit_on_a_threshold_passes(
     study = study_of(cells, heads=[1], retest_steps=2, confirm_seeds=0, intervals=False)
     smallest = dict(zip([cell.cell_id for cell in study.cells], widths, strict=True))
     rows = trained(study, passes=lambda probe: probe.value >= smallest[probe.cell])
-    table = threshold_rows(study, open_portfolio(study, runs_of(rows)))
+    table = threshold_rows(study, opened(study, rows))
     assert [row["limited_by"] for row in table] == by
     certificates = [json.loads(row["certificate"] or '{"pass": {}}') for row in table]
     assert [sides["pass"].get("passes_from_max_steps") for sides in certificates] == passes_from
@@ -88,11 +88,11 @@ def test_what_a_longer_run_implies_takes_the_place_of_one_that_failed() -> None:
     training = {"max_steps": [1000, 2000]}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
     short, long = study.cells
-    converged = run_row(short, 1, 4, 0, steps=500, max_steps=1000, trained_to=1000)
-    failed = run_row(long, 1, 4, 0, stop_reason="failed", score=None, error="the worker died")
+    converged = run_row(1, 4, 0, short, steps=500, max_steps=1000, trained_to=1000)
+    failed = run_row(1, 4, 0, long, stop_reason="failed", score=None, error="the worker died")
     (implied,) = missing_at_larger_limits(study, runs_of([converged, failed]))
     assert implied["run_id"] == failed["run_id"]
-    again = run_row(long, 1, 4, 0, steps=500, max_steps=2000, trained_to=1000)
+    again = run_row(1, 4, 0, long, steps=500, max_steps=2000, trained_to=1000)
     assert missing_at_larger_limits(study, runs_of([converged, again])) == []
 
 

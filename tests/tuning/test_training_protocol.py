@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
@@ -27,11 +26,11 @@ from rgr_dist.tuning.training_protocol import (
     probes_to_tune,
     rounded,
 )
-from tests.planning.made_up_runs import WIDTHS, runs_of, study_of, trained
+from tests.planning.made_up_runs import WIDTHS, opened, study_of, trained
 
 
 def probes(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
-    portfolio = open_portfolio(study, runs_of(rows))
+    portfolio = opened(study, rows)
     return [(probe.h, probe.d_k) for probe in probes_to_tune(portfolio, study.cells, **chosen)]
 
 
@@ -44,7 +43,7 @@ def test_a_head_is_tuned_one_width_below_its_threshold_by_default() -> None:
 
 def test_a_head_without_a_threshold_is_tuned_below_the_predicted_width() -> None:
     study = study_of()
-    guess = open_portfolio(study, runs_of([])).state(study.cells[0].cell_id).plan.guess_cost
+    guess = opened(study).state(study.cells[0].cell_id).plan.guess_cost
     ((h, d_k),) = probes(study, [])
     assert h in study.search.heads
     assert 0.5 * guess - h < h * d_k < guess
