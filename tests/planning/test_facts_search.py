@@ -18,10 +18,8 @@ from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify_and_repair import verify
 from rgr_dist.study.study import Study
-from tests.planning.made_up_runs import facts_of, opened, runs_of, trained
+from tests.planning.made_up_runs import WIDTHS, facts_of, opened, runs_of, trained
 
-WIDTHS = {1: 11, 2: 5, 8: 4}
-"""Smallest passing d_vo of each setting of the made-up cells."""
 SETTINGS = {"d_qk": {"d_qk": [1, 2, 8], "h": 3}, "h": {"h": [1, 2, 8], "d_qk": 3}}
 
 
@@ -29,14 +27,10 @@ def study_of(arm: str) -> Study:
     return facts_of(keys=[8, 16], per=SETTINGS[arm], intervals=False)
 
 
-def rows_of(study: Study) -> list[dict[str, Any]]:
-    return trained(study, passes=lambda probe: probe.value >= WIDTHS[probe.arm])
-
-
 @pytest.mark.parametrize("arm", SETTINGS)
 def test_every_setting_has_its_smallest_d_vo_with_both_sides_trained(arm: str) -> None:
     study = study_of(arm)
-    runs = runs_of(rows_of(study))
+    runs = runs_of(trained(study))
     portfolio = open_portfolio(study, runs)
     assert portfolio.is_done, "told from the stored rows as from the trained ones"
     rows = threshold_rows(study, portfolio)
@@ -66,7 +60,7 @@ def test_every_setting_has_its_smallest_d_vo_with_both_sides_trained(arm: str) -
 
 def test_a_store_of_facts_resumes_and_tells_its_brackets(tmp_path: Any) -> None:
     study, store = study_of("d_qk"), Store(tmp_path)
-    rows = rows_of(study)
+    rows = trained(study)
     store.append(rows[: len(rows) // 2])
     left, facts = plan_study(study, store)
     assert facts["stored_runs"] == len(rows) // 2
