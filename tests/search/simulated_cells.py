@@ -208,6 +208,9 @@ def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
     return state, evidence
 
 
-def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
+def cell_of(
+    limits: dict, score: Callable, seeds: int = 2, extra: int = 0, **plan: object
+) -> SimulatedCell:
     plan = {"guess_cost": 16.0, "guess_arm": 2.0, "intervals": False} | plan
-    return SimulatedCell(CellPlan("cell", axes_to(limits), **plan), SeedTest(0.99, seeds), score)
+    test = SeedTest(0.99, seeds, extra=extra)
+    return SimulatedCell(CellPlan("cell", axes_to(limits), **plan), test, score)

@@ -17,7 +17,7 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, ProbeKey, ProbeResult, Transition
 from tests.search.oracles import plans
-from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, rows, search
+from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, cell_of, rows, search
 
 CONFIRM = 4
 
@@ -123,9 +123,7 @@ def lucky(arm: int, value: int, seed: int) -> float:
 
 
 def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 4.0, intervals=False, confirm_seeds=3)
-    cell = SimulatedCell(plan, SeedTest(0.99, 2), lucky)
-    state, evidence = search(cell)
+    state, evidence = search(cell_of({1: 16}, lucky, guess_cost=4.0, confirm_seeds=3))
     result = state.result(1)
     assert (result.status, result.value, result.first_value) == ("found", 5, 4)
     assert result.confirmed is True
@@ -153,8 +151,7 @@ def test_fresh_seeds_beyond_those_that_settle_it_are_no_evidence() -> None:
 
 
 def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
-    plan = CellPlan("cell", axes_to({1: 4}), 4.0, intervals=False, confirm_seeds=3)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
+    state, _ = search(cell_of({1: 4}, lucky, guess_cost=4.0, confirm_seeds=3))
     result = state.result(1)
     assert (result.status, result.confirmed, result.first_value) == ("censored", False, 4)
     assert result.fresh == ProbeResult(4, pytest.approx(0.9), 1)
@@ -188,8 +185,8 @@ def test_a_fail_above_a_pass_that_fresh_seeds_confirm_does_not_disqualify_it() -
     def score(arm: int, value: int, seed: int) -> float:
         return 0.9 if value < 4 or value == 5 else (0.99, 1.0)[seed % 2]
 
-    plan = CellPlan("cell", axes_to({1: 16}), 4.0, confirm_seeds=4)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 4, extra=2), score))
+    options = {"guess_cost": 4.0, "intervals": True, "confirm_seeds": 4}
+    state, _ = search(cell_of({1: 16}, score, 4, 2, **options))
     asked = [(d.value, d.want, d.verdict) for d in state.decisions]
     assert (5, "every seed", "fail") in asked
     result = state.result(1)
@@ -218,10 +215,10 @@ def test_a_winner_whose_fresh_seeds_cannot_be_run_is_open_and_the_next_best_conf
 
 
 def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
-    plan = CellPlan(
-        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition=Transition(7, 0.2),
-    )  # fmt: skip
-    cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, v, seed: float(arm * v >= 16))
+    def score(arm: int, value: int, seed: int) -> float:
+        return float(arm * value >= 16)
+
+    cell = cell_of({1: 32, 4: 8}, score, guess_cost=8.0, transition=Transition(7, 0.2))
     state, evidence = search(cell)
     whole = {key for key, scores in evidence.items() if len(scores) == 7}
     assert whole == {ProbeKey(1, v) for v in range(13, 20)} | {ProbeKey(4, v) for v in (3, 4, 5)}

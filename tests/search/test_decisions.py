@@ -157,9 +157,8 @@ def lucky(arm: int, value: int, seed: int) -> float:
 
 
 def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
-    options = {"intervals": True, "words": WORDS}
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, **options)
-    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), lucky))
+    options = {"guess_cost": 8.0, "intervals": True, "words": WORDS}
+    state, lines = decisions(cell_of({1: 16}, lucky, extra=2, **options))
     spread = "interval: the spread of seeds at width = {}"
     down = [7, 6, 5, 4, 3, 2, 1]
     beyond = f"1 at 8: pass, {spread.format(8)}"
@@ -189,9 +188,8 @@ def test_a_pruned_arm_says_which_values_pass_only_until_they_are_retested() -> N
             return float(value >= 6)
         return 0.995 if value == 2 and seed < 2 else (0.96, 0.99)[seed % 2]
 
-    options = {"intervals": True, "words": WORDS, "guess_arm": 1.0}
-    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 6.0, **options)
-    state, _ = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
+    options = {"guess_cost": 6.0, "intervals": True, "words": WORDS, "guess_arm": 1.0}
+    state, _ = decisions(cell_of({1: 16, 2: 8}, score, extra=2, **options))
     because = state.result(2).because
     assert because.startswith("fails at width = 4, the largest near the best, weight = 6 ")
     assert because.endswith("; passes at 2 on the first seeds, not with 2 more")
@@ -208,8 +206,8 @@ def test_what_fresh_seeds_refuted_stays_refuted_by_those_seeds_when_it_is_retest
         near = 1.0 if seed % 2 else 0.97
         return {4: 1.0, 5: near, 6: near, 7: at_seven}.get(value, float(value > 7))
 
-    plan = CellPlan("cell", axes_to({1: 20}), 8.0, confirm_seeds=confirm)
-    state, _ = decisions(SimulatedCell(plan, SeedTest(0.99, 10, extra=extra), score))
+    options = {"guess_cost": 8.0, "intervals": True, "confirm_seeds": confirm}
+    state, _ = decisions(cell_of({1: 20}, score, 10, extra, **options))
     assert ProbeKey(1, 7) in state.retested & state.refuted
     result = state.result(1)
     assert result.status == "inconsistent"
@@ -220,8 +218,8 @@ def test_what_fresh_seeds_refuted_stays_refuted_by_those_seeds_when_it_is_retest
 
 
 def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, words=WORDS)
-    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
+    cell = cell_of({1: 16}, lucky, guess_cost=8.0, intervals=True, words=WORDS)
+    state, lines = decisions(cell)
     assert not any("retest" in line for line in lines)
     result = state.result(1)
     assert (result.arm, result.status) == (1, "inconsistent")
@@ -398,8 +396,8 @@ def test_an_unlucky_fail_that_more_seeds_refute_moves_the_threshold(every_value:
             return (0.96, 0.99)[seed] if seed < 2 else 1.0
         return float(value >= 8)
 
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, every_value=every_value)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
+    options = {"guess_cost": 8.0, "intervals": True, "every_value": every_value}
+    state, _ = search(cell_of({1: 16}, score, extra=6, **options))
     result = state.result(1)
     assert result.passed == ProbeResult(4, pytest.approx(0.99175), 8)
     assert (result.value, result.cost_low, result.cost_high) == (4, 4, 8)
