@@ -42,6 +42,19 @@ class Client:
         )  # fmt: skip
 
 
+def with_checkpoints() -> Client:
+    def train(config: dict[str, Any]) -> None:
+        """Four epochs, each with a checkpoint."""
+        for epoch in range(1, 5):
+            accuracy = 0.9 + (config["width"] - 6) / 100 + config["seed"] / 1000
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "width").write_text(f"{config['width']}")
+                saved = tune.Checkpoint.from_directory(folder)
+                tune.report({"accuracy": accuracy * epoch / 4}, checkpoint=saved)
+
+    return Client(train, "width", range(1, 17), "accuracy", 0.9, config={"rate": 0.1})
+
+
 # ----- Ray's own examples, unmodified
 
 
@@ -210,6 +223,7 @@ def hugging_face() -> Client:
 
 
 CLIENTS: dict[str, Callable[[], Client]] = {
+    "with-checkpoints": with_checkpoints,
     "ray-basic": ray_basic,
     "ray-xgboost": ray_xgboost,
     "scikit-learn": scikit_learn,
@@ -222,26 +236,38 @@ CLIENTS: dict[str, Callable[[], Client]] = {
 
 
 class Ended(tune.Callback):
-    """Writes down each trial that completes."""
+    """Writes down each trial that completes; breaks after some, once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, stop_after: int) -> None:
+        self.folder, self.left = folder, stop_after
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         with (self.folder / "ended").open("a") as file:
             file.write(json.dumps(trial.config) + "\n")
+        self.left -= 1
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        if not self.left and not (self.folder / "was cut").exists():
+            (self.folder / "was cut").touch()
+            raise RuntimeError("power cut")
 
 
-def begin(client: Client, folder: Path) -> None:
+def begin(
+    client: Client,
+    folder: Path,
+    search: ThresholdSearch | None = None,
+    scheduler: Any = None,
+    stop_after: int = -1,
+) -> None:
     tune.Tuner(
         client.trainable,
         param_space=dict(client.config),
         tune_config=tune.TuneConfig(
-            search_alg=client.search(), num_samples=-1, max_concurrent_trials=2, reuse_actors=True,
-            metric=client.metric, mode=client.mode,
+            search_alg=search or client.search(), num_samples=-1, max_concurrent_trials=2,
+            reuse_actors=True, scheduler=scheduler, metric=client.metric, mode=client.mode,
         ),
         run_config=tune.RunConfig(
-            name="mine", storage_path=str(folder), verbose=0, callbacks=[Ended(folder)],
+            name="mine", storage_path=str(folder), verbose=0, callbacks=[Ended(folder, stop_after)],
             failure_config=tune.FailureConfig(max_failures=1),
         ),
     ).fit()  # fmt: skip

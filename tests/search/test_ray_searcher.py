@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 import rgr_dist
-from rgr_dist.search.tune.threshold import Threshold
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
+from tests.search import clients
 from tests.search.by_hand import drive, end, passing_from, restored, search
+from tests.search.clients import Client
 
 SPEC = {"num_samples": sys.maxsize}
 
@@ -211,67 +211,39 @@ def test_how_many_trials_run_at_once_is_a_positive_integer(slots: Any) -> None:
 # ----- On a real Ray
 
 
-def brute_force() -> int:
-    from tests.search.own_tuner import SEEDS, TARGET, VALUES, accuracy
-
-    means = {v: sum(accuracy(v, seed) for seed in range(SEEDS)) / SEEDS for v in VALUES}
-    return next(value for value, mean in means.items() if mean >= TARGET)
+THRESHOLD = 6
+"""The smallest width that passes, since its mean over two seeds is 0.9005."""
 
 
-def check(found: Threshold, folder: Path) -> None:
-    assert (found.status, found.value) == ("found", brute_force())
-    assert found.failed.value == found.value - 1
-    trained = [
-        (config["width"], config["seed"])
-        for line in (folder / "ended").read_text().splitlines()
-        for config in [json.loads(line)]
-    ]
-    assert len(set(trained)) >= len(trained) - 4, "what ran as it was stopped may run again"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_ray")
-def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.search import own_tuner
-
-    cloudpickle.register_pickle_by_value(own_tuner)
+@pytest.fixture
+def client(_ray: None, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A trainable that Ray sends to its workers, in a Tuner that saves its state at each step."""
+    cloudpickle.register_pickle_by_value(clients)
     monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
-    with pytest.raises(Exception, match="power cut"):
-        own_tuner.tuner(tmp_path, stop_after=4).fit()
-    assert list((tmp_path / "mine").glob("searcher-state-*"))
-    found = own_tuner.go_on(tmp_path)
-    check(found, tmp_path)
-    assert list((tmp_path / "mine").rglob("checkpoint_*/width")), "the user's checkpoints are kept"
+    return clients.with_checkpoints()
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_ray")
 def test_a_new_tuner_goes_on_with_a_search_that_was_restored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, tmp_path: Path
 ) -> None:
-    from tests.search import own_tuner
-
-    cloudpickle.register_pickle_by_value(own_tuner)
-    monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
     with pytest.raises(Exception, match="power cut"):
-        own_tuner.tuner(tmp_path, stop_after=4).fit()
-    (tmp_path / "anew").mkdir()
-    own_tuner.tuner(tmp_path / "anew", restored_from=tmp_path / "mine").fit()
-    assert own_tuner.SEARCH.threshold().value == brute_force()
-    both = [(tmp_path / part / "ended").read_text().splitlines() for part in ("", "anew")]
+        clients.begin(client, tmp_path, stop_after=4)
+    search, anew = client.search(), tmp_path / "anew"
+    search.restore_from_dir(str(tmp_path / "mine"))
+    anew.mkdir()
+    clients.begin(client, anew, search)
+    assert search.threshold().value == THRESHOLD
+    both = [(folder / "ended").read_text().splitlines() for folder in (tmp_path, anew)]
     assert len(set(both[0]) & set(both[1])) <= 1, "what was told is not trained again"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_ray")
-def test_with_asha_the_answer_is_right_or_says_which_trials_were_stopped(tmp_path: Path) -> None:
-    from tests.search import own_tuner
-
-    cloudpickle.register_pickle_by_value(own_tuner)
-    asha = ASHAScheduler(max_t=4, grace_period=1)
-    own_tuner.tuner(tmp_path, scheduler=asha).fit()
-    found = own_tuner.SEARCH.threshold()
+def test_with_asha_the_answer_is_right_or_says_which_trials_were_stopped(
+    client: Client, tmp_path: Path
+) -> None:
+    search = client.search()
+    clients.begin(client, tmp_path, search, ASHAScheduler(max_t=4, grace_period=1))
+    found = search.threshold()
     assert found.status in ("found", "censored")
-    assert found.value == brute_force() or found.stopped_early
+    assert found.value == THRESHOLD or found.stopped_early
