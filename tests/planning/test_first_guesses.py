@@ -136,16 +136,6 @@ def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> N
         expectations(study, store)
 
 
-def test_a_damaged_table_of_another_study_teaches_nothing(tmp_path: Path) -> None:
-    store, study = Store(tmp_path), study_of((512, 32))
-    solve(store, study_of((64, 16), (128, 16), (128, 32), name="solved"), ratio=3.0)
-    (expected,) = expectations(study, store).values()
-    assert expected.source == "3 solved cells"
-    (tmp_path / "studies/solved/thresholds.parquet").write_bytes(b"PAR1 and no more")
-    (expected,) = expectations(study, store).values()
-    assert expected.source == "the paper's constants"
-
-
 def test_heads_follow_the_power_law_of_solved_cells(tmp_path: Path) -> None:
     """√x heads at a compression of x, whatever the paper says of them."""
     store, study = Store(tmp_path), study_of((576, 16))
@@ -156,17 +146,22 @@ def test_heads_follow_the_power_law_of_solved_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model", "graph", "cell_id"])
-def test_cells_of_another_kind_and_a_cell_itself_teach_nothing(name: str, tmp_path: Path) -> None:
+def test_cells_of_another_kind_a_cell_itself_and_a_damaged_table_teach_nothing(
+    name: str, tmp_path: Path
+) -> None:
     store, study = Store(tmp_path), study_of((512, 32))
     (cell,) = study.cells
     solved = study_of((64, 16), (128, 16), (128, 32), name="solved")
     solve(store, solved, ratio=3.0)
+    (expected,) = expectations(study, store).values()
+    assert expected.source == "3 solved cells"
     table = store.read_study_table("solved", "thresholds")
     assert table is not None
     table.loc[0, name] = {"model": "softmax", "graph": "regular", "cell_id": cell.cell_id}[name]
     store.write_study_table("solved", "thresholds", records(table))
-    (expected,) = expectations(study, store).values()
-    assert expected.source == "the paper's constants"
+    assert expectations(study, store) == {cell.cell_id: papers_expectation(cell)}
+    (tmp_path / "studies/solved/thresholds.parquet").write_bytes(b"PAR1 and no more")
+    assert expectations(study, store) == {cell.cell_id: papers_expectation(cell)}
 
 
 def test_the_papers_expectation_is_its_law_for_the_graph() -> None:

@@ -13,7 +13,7 @@ from rgr_dist.planning.listing import plan_study, study_status
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
-from tests.planning.made_up_runs import study_of
+from tests.planning.made_up_runs import WIDTHS, study_of, trained
 from tests.store.made_up_runs import run_row
 
 
@@ -80,21 +80,16 @@ def test_a_plan_is_the_forecast_at_the_pace_of_stored_runs(
 def test_status_has_both_ends_of_each_bracket_and_the_steps_that_were_trained(
     tmp_path: Path,
 ) -> None:
-    study, store = study_of(heads=[1, 2], seeds=1), Store(tmp_path)
-    (cell,) = study.cells
-    diverged = {"score": None, "val_score": None, "stop_reason": "diverged"}
-    limit = cell.training.max_steps
-    store.append([
-        run_row(1, 5, 0, cell, score=0.5, steps=700),
-        run_row(1, 9, 0, cell, steps=300),
-        run_row(2, 3, 0, cell, steps=100, **diverged),
-        run_row(2, 4, 0, cell, steps=100, trained_to=2 * limit),
-    ])  # fmt: skip
-    rows, facts = study_status(study, store)
-    ends = {row["h"]: (row["fails_at"], row["passes_at"]) for row in rows}
-    state = stored_search(study, store).portfolio.state(cell.cell_id)
-    assert ends == {h: (state.brackets[h].low or None, state.brackets[h].high) for h in (1, 2)}
-    assert facts["steps_done"] == 1100, "one was read off a longer run"
-    assert facts["diverged"].startswith("1 of 4 runs diverged")
+    study, store = study_of(seeds=1, intervals=False), Store(tmp_path)
+    rows = trained(study)
+    rows[0] |= {"trained_to": 2 * rows[0]["max_steps"]}
+    failing = next(row for row in rows if row["score"] < 1)
+    failing |= {"score": None, "val_score": None, "stop_reason": "diverged"}
+    store.append(rows)
+    brackets, facts = study_status(study, store)
+    ends = {row["h"]: (row["fails_at"], row["passes_at"]) for row in brackets}
+    assert ends == {h: (d_k - 1, d_k) for h, d_k in WIDTHS.items()}
+    assert facts["steps_done"] == 1000 * (len(rows) - 1), "one was read off a longer run"
+    assert facts["diverged"].startswith(f"1 of {len(rows)} runs diverged")
     assert facts["diverged"].endswith("is training.learning_rate too high?")
-    assert (facts["runs_done"], facts["runs_failed"]) == (4, 0)
+    assert (facts["finished"], facts["runs_done"], facts["runs_failed"]) == (True, len(rows), 0)

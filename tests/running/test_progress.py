@@ -8,7 +8,7 @@ from rgr_dist.running import progress
 from rgr_dist.running.progress import Summary
 
 
-def test_utilisation_counts_from_when_the_first_worker_is_there(
+def test_utilisation_counts_from_when_the_first_worker_is_there_and_the_tail_since_all_were_busy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
@@ -20,28 +20,16 @@ def test_utilisation_counts_from_when_the_first_worker_is_there(
     now = 109.0
     summary.ready()
     now = 115.0
+    summary.busy_until = 112.0
     summary.stop()
     assert summary.seconds == 10, "workers that start train nothing"
     assert summary.worker_seconds == 20
-    assert summary.utilisation == 0.75
+    assert (summary.utilisation, summary.tail) == (0.75, 3)
     summary.resize(5)
     now = 117.0
     summary.stop()
     assert (summary.worker_seconds, summary.workers) == (30, 5)
     assert Summary(train_seconds=1.0).utilisation == 0
-
-
-def test_the_tail_is_what_follows_the_last_time_that_every_worker_had_a_probe(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    summary = Summary()
-    summary.start(workers=2)
-    summary.busy_until = 130.0
-    now = 137.0
-    summary.stop()
-    assert summary.tail == 7
 
 
 def test_a_long_run_that_goes_on_does_not_make_the_study_look_slower(

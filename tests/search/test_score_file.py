@@ -59,12 +59,13 @@ def test_the_same_trainable_and_objects_go_on_in_another_process(
 
 
 def test_tensors_and_modules_are_named_by_what_they_hold(tmp_path: Path) -> None:
-    def named(*steps: float, width: int = 3) -> str:
-        data = torch.tensor(steps), torch.nn.Embedding.from_pretrained(torch.ones(2, width))
+    def named(steps: torch.Tensor, width: int = 3) -> str:
+        data = steps, torch.nn.Embedding.from_pretrained(torch.ones(2, width))
         return json.dumps(ScoreFile(tmp_path / "scores.log", {"data": data}).about)
 
-    assert named(0, 1, 2) == named(0, 1, 2)
-    assert len({named(0, 1, 2), named(0, 1, 2, 3), named(2, 1, 0), named(0, 1, 2, width=4)}) == 4
+    few, more = torch.arange(3.0), torch.arange(4.0)
+    assert named(few) == named(more[:3])
+    assert len({named(few), named(more), named(few.flip(0)), named(few, width=4)}) == 4
 
 
 @pytest.mark.parametrize(
