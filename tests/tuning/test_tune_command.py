@@ -23,6 +23,8 @@ from tests.small_study import RGR, SMALL, Refused, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
 SHORT |= {"validation_contexts": 50, "test_contexts": 100}
+TRIALS = 3
+TRIALS = 3
 
 
 def tune(folder: Path, trials: int, *more: object) -> dict[str, Any]:
@@ -35,17 +37,17 @@ def tune(folder: Path, trials: int, *more: object) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def tuned(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder where five protocols of a short study have been tried, and what was printed."""
+    """A folder where some protocols of a short study have been tried, and what was printed."""
     folder = tmp_path_factory.mktemp("tuned")
     write_study(folder, training=SHORT)
-    return folder, tune(folder, 5)
+    return folder, tune(folder, TRIALS)
 
 
 def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
     tuned: tuple[Path, dict[str, Any]],
 ) -> None:
     folder, answer = tuned
-    assert [trial["trial"] for trial in answer["trials"]] == list(range(5))
+    assert [trial["trial"] for trial in answer["trials"]] == list(range(TRIALS))
     done = [trial for trial in answer["trials"] if trial["state"] == "complete"]
     best = max(done, key=lambda trial: trial["score"])
     assert answer["training"] == {key: best[key] for key in SPACE}
@@ -77,7 +79,7 @@ def test_what_is_printed_ends_with_the_command_that_uses_the_protocol(
     folder, answer = tuned
     monkeypatch.chdir(folder)
     options = ["--trials", "1", "--D_K", "2", "--set", "context.positive_rate=0.5"]
-    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are five
+    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are more
     name, _, command = capsys.readouterr().out.splitlines()[-1].partition(": ")
     verb, source, *settings = shlex.split(command)[1:]
     assert (name, verb, source) == ("to use it", "run", "small.yaml")
@@ -96,9 +98,9 @@ def test_several_cells_are_tuned_together_in_the_studys_order(
     monkeypatch.chdir(folder)
     cells = ["--cell", "d_model=16", "--cell", "d_model=8", "--cell", "m=16"]
     options = ["--trials", "1", "--D_K", "2", "--format", "json", *cells]
-    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are five
+    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are more
     answer = json.loads(capsys.readouterr().out)
-    assert answer["trials_loaded"] == 5
+    assert answer["trials_loaded"] == TRIALS
     assert answer["tuned"] == before["tuned"]
 
 
@@ -111,11 +113,13 @@ def test_trials_and_runs_are_kept_and_running_again_goes_on(
     assert Path(before["journal"]) == journal
     runs_before = pd.read_parquet(folder / "results/runs")
     journal.write_bytes(journal.read_bytes() + b'{"op_code": 5, "torn')  # a writer was killed
-    after = tune(folder, 7)
-    assert after["trials_loaded"] == 5
-    assert after["trials"][:5] == before["trials"]
-    assert len(after["trials"]) == 7
-    assert len({json.dumps([trial[key] for key in SPACE]) for trial in after["trials"]}) == 7
+    after = tune(folder, TRIALS + 2)
+    assert after["trials_loaded"] == TRIALS
+    assert after["trials"][:TRIALS] == before["trials"]
+    assert len(after["trials"]) == TRIALS + 2
+    assert (
+        len({json.dumps([trial[key] for key in SPACE]) for trial in after["trials"]}) == TRIALS + 2
+    )
     runs = pd.read_parquet(folder / "results/runs")
     assert runs["run_id"].is_unique
     seeds = sum(trial["seeds"] for trial in after["trials"])
@@ -129,20 +133,20 @@ def test_a_tuning_that_is_killed_repeats_no_run_and_ends_as_if_it_had_not_been(
     tuned: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     write_study(tmp_path, training=SHORT)
-    command = [*RGR, "tune", "small.yaml", "--trials", "5", "--cpus", "1", "--D_K", "2"]
+    command = [*RGR, "tune", "small.yaml", "--trials", f"{TRIALS}", "--cpus", "1", "--D_K", "2"]
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:
         assert driver.stderr is not None
-        next(line for line in driver.stderr if "1 of 5" in line)
+        next(line for line in driver.stderr if f"1 of {TRIALS}" in line)
         driver.kill()
     stored = pd.read_parquet(tmp_path / "results/runs")
-    answer = tune(tmp_path, 5)
+    answer = tune(tmp_path, TRIALS)
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert runs["run_id"].is_unique
     assert set(stored["run_id"]) <= set(runs["run_id"])
     finished = [trial for trial in answer["trials"] if trial["state"] != "failed"]
-    assert len(finished) == 5
+    assert len(finished) == TRIALS
     assert finished[0] | {"trial": 0} == tuned[1]["trials"][0]
     assert answer["present_score"] == tuned[1]["present_score"]
 
