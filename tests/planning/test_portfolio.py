@@ -274,6 +274,17 @@ def test_a_threshold_shows_what_fresh_seeds_say_of_it(refuted: bool) -> None:
     assert fresh == ([4, 5] if refuted else [4])
 
 
+def test_a_threshold_that_is_contradicted_shows_the_pass_below_the_fail() -> None:
+    study = study_of(mode="grid", heads=[1], D_K=[4, 6, 8], max_D_K=None)
+    portfolio = opened(study, trained(study, passes=lambda probe: probe.value == 4))
+    (row,) = threshold_rows(study, portfolio)
+    assert (row["status"], row["d_k"], row["mean_score"]) == ("inconsistent", None, None)
+    shown = json.loads(row["certificate"])
+    assert [(shown[side]["d_k"], shown[side]["mean_score"]) for side in ("pass", "fail")] == [
+        (4, 1.0), (8, 0.5),
+    ]  # fmt: skip
+
+
 def test_the_rows_of_a_trial_are_its_own_or_read_off_for_other_limits() -> None:
     training = {"max_steps": [1000, 2000]}
     study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])

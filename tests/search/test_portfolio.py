@@ -120,7 +120,6 @@ def test_one_value_that_cannot_be_run_ends_the_search_of_its_arm_alone(
     broken = arm, data.draw(st.sampled_from(cell.plan.axes[arm]))
     faulty = replace(cell, score=lambda *run: None if run[:2] == broken else cell.score(*run))
     workers = work(faulty, slots, seed).run()
-    assert everything(workers.portfolio) == everything(work(faulty).run().portfolio)
     if workers.portfolio.state("cell").result(arm).status != "open":
         return
     fixed = Portfolio([cell.plan], cell.test)

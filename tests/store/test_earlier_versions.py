@@ -52,7 +52,9 @@ def test_it_is_read_whole_and_found_sound(part: Path, tmp_path: Path) -> None:
     for row in expected:
         for key in ("score", "steps", "h", "d_k", "seed", "config"):
             assert rows[row["run_id"]][key] == row[key]
-    assert (verify(store).problems, store.damaged) == ([], {})
+    found = verify(store)
+    assert (found.problems, store.damaged) == ([], {})
+    assert found.without_checksum == (not has_digest(part.name))
 
 
 def test_the_next_run_writes_it_anew_with_every_column_and_a_checksum(

@@ -8,7 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -365,30 +364,3 @@ def test_of_three_processes_on_a_new_store_one_holds_it_and_the_others_end(tmp_p
         assert named, err
         assert int(named[1]) in {other.pid for other in three} - {process.pid}
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-def test_of_many_drivers_at_once_at_most_one_holds_the_store(tmp_path: Path) -> None:
-    start, tried = threading.Barrier(4), threading.Barrier(4)
-    entered: list[int] = []
-
-    def drive() -> None:
-        for turn in range(10):
-            start.wait()
-            try:
-                with Store(tmp_path / "store").held("rgr run mine"):
-                    entered.append(turn)
-                    tried.wait()  # nobody leaves before all have tried
-            except StoreError:
-                tried.wait()
-            except BaseException:  # so that the others do not wait for ever
-                start.abort()
-                tried.abort()
-                raise
-
-    threads = [threading.Thread(target=drive) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert entered == list(range(10)), "one of them holds it each time, and no other"
-    assert Store(tmp_path / "store").files("drivers") == []

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,19 +43,6 @@ def test_a_sound_store_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> No
     assert (found.parts, found.rows, found.repeated, found.problems) == (2, 4, 0, [])
     repair(store, found, trained_nowhere)
     assert tree(tmp_path) == before
-
-
-def test_a_part_of_an_earlier_version_is_sound_and_has_no_checksum(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    shutil.copy(OLDER, tmp_path / "runs")
-    found = verify(Store(tmp_path))
-    assert (found.rows, found.without_checksum, found.problems) == (4, 1, [])
-    shutil.copy(OLDER, tmp_path / "runs/part-00000000000000000002-0123abcd.parquet")
-    found = verify(Store(tmp_path))
-    assert (found.rows, found.without_checksum, found.repeated) == (8, 2, 4)
-    Store(tmp_path).compact()
-    found = verify(Store(tmp_path))
-    assert (found.rows, found.without_checksum, found.problems) == (4, 0, [])
 
 
 @pytest.mark.parametrize(
