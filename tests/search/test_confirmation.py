@@ -123,7 +123,8 @@ def lucky(arm: int, value: int, seed: int) -> float:
 
 
 def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
-    state, evidence = search(cell_of({1: 16}, lucky, guess_cost=4.0, confirm_seeds=3))
+    cell = cell_of({1: 16}, lucky, guess_cost=4.0, confirm_seeds=3)
+    state, evidence = search(cell)
     result = state.result(1)
     assert (result.status, result.value, result.first_value) == ("found", 5, 4)
     assert result.confirmed is True
@@ -136,18 +137,10 @@ def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
     assert sorted(evidence[ProbeKey(1, 4)]) == [0, 1, 2]  # one of the fresh ones settles it
     fresh = [(d.value, d.verdict, d.first_seed, d.n_seeds) for d in state.decisions if d.first_seed]
     assert fresh == [(4, "fail", 2, 1), (5, "pass", 2, 3)]
+    more = {key: {seed: lucky(*key, seed) for seed in range(9)} for key in evidence}
+    assert replay(cell.plan, cell.test, more).decisions == state.decisions
     asked = [d.reason for d in state.decisions if d.want == "fresh seeds"]
     assert asked == ["confirm: does it pass on 3 fresh seeds?"] * 2
-
-
-def test_fresh_seeds_beyond_those_that_settle_it_are_no_evidence() -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 4.0, confirm_seeds=3)
-    evidence = {
-        ProbeKey(1, at): {seed: lucky(1, at, seed) for seed in range(9)} for at in range(17)
-    }
-    decisions = replay(plan, SeedTest(0.99, 2), evidence).decisions
-    fresh = [(d.value, d.n_seeds) for d in decisions if d.want == "fresh seeds"]
-    assert fresh == [(4, 1), (5, 3)]
 
 
 def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:

@@ -234,16 +234,6 @@ def test_an_unknown_trial_and_a_second_end_change_nothing(error: bool) -> None:
     assert study.portfolio.state("cell").result(1).value == THRESHOLD
 
 
-@pytest.mark.parametrize("scores", [{0: float("nan")}, {0: None}, {0: 1.5}])
-def test_a_score_that_cannot_be_recorded_ends_the_study_and_says_why(scores: dict) -> None:
-    study = Study(portfolio())
-    study.searcher.suggest("a")
-    study.end("a", scores)
-    assert isinstance(study.searcher.fault, ValueError | TypeError)
-    assert study.searcher.suggest("b") == Searcher.FINISHED
-    assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {}
-
-
 def test_what_cannot_be_recorded_ends_the_study_and_stops_every_trial() -> None:
     disk_full = OSError("no space left")
     recorded = []

@@ -21,12 +21,12 @@ from rgr_dist.search.tune.trials import _stopper, _with_checkpoints
 from tests.search.driven import train
 
 
-def searcher(kept: ScoreFile | None = None) -> ThresholdSearch:
+def searcher() -> ThresholdSearch:
     question = Question.checked(
         axis="width", values=range(1, 9), metric="loss", target=0.5, mode="min", bounds=(0, None),
         seeds=1,
     )  # fmt: skip
-    search = SettingSearch(question, kept or ScoreFile(None, {}))
+    search = SettingSearch(question, ScoreFile(None, {}))
     search.portfolio.look_ahead = 0
     trials = ThresholdSearch.of(search)
     trials.set_max_concurrency(1)
@@ -109,17 +109,6 @@ def test_a_score_out_of_bounds_ends_the_search_and_is_not_kept() -> None:
     assert str(trials.fault) == "width = 5, seed 0: loss: score -1.0: not in 0…inf"
     assert trials.suggest("b") == Searcher.FINISHED
     assert trials.search.kept.scores == []
-
-
-def test_a_score_that_cannot_be_written_ends_the_search(tmp_path: Path) -> None:
-    (tmp_path / "folder").write_text("in the way")
-    kept = ScoreFile(None, {})
-    kept.path, kept.about = tmp_path / "folder" / "scores", {}
-    trials = searcher(kept)
-    trials.suggest("a")
-    end(trials, "a", {"loss": 0.4})
-    assert isinstance(trials.fault, OSError)
-    assert trials.suggest("b") == Searcher.FINISHED
 
 
 def test_what_the_user_raises_is_not_tried_again_but_a_process_that_dies_is() -> None:
