@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.cli import call
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import parse_study
 from tests.run_here import thresholds_here
-from tests.small_study import SMALL, write_study
+from tests.small_study import SMALL
 
 LIMITS = (400, 800)
 SHORT: dict[str, Any] = {
@@ -34,7 +33,7 @@ def own(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return [[*(row[name] for name in names), end] for row, end in zip(rows, low, strict=True)]
 
 
-def test_they_have_the_thresholds_that_each_has_alone(tmp_path: Path, capsys: Any) -> None:
+def test_they_have_the_thresholds_that_each_has_alone(tmp_path: Path) -> None:
     both = parse_study({**SHORT, "cells": [cell(limit) for limit in LIMITS]})
     limits = [one.training.max_steps for one in both.cells]
     assert limits == [400, 800, 1600]
@@ -62,14 +61,3 @@ def test_they_have_the_thresholds_that_each_has_alone(tmp_path: Path, capsys: An
     assert read_off.sum() > 20
     assert (shared[read_off]["seconds"] == 0).all()
     assert trained_steps(shared).sum() < shared["steps"].sum()
-
-    file = write_study(tmp_path, **{**SHORT, "cells": [cell(limit) for limit in LIMITS]})
-    assert (
-        call(["thresholds", str(file), "--store", str(tmp_path / "both"), "--format", "csv"]) == 0
-    )
-    shown = capsys.readouterr().out
-    assert all(f'"m=16,d_model=8,max_steps={limit}"' in shown for limit in limits)
-    assert call(["report", str(file), "--store", str(tmp_path / "both")]) == 0
-    page = Path(capsys.readouterr().out.strip()).read_text()
-    for limit in limits:  # in the tables of cells, heads and cost
-        assert page.count(f"max_steps={limit}") >= 3

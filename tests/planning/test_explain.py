@@ -142,7 +142,7 @@ def test_a_contradiction_and_its_retest_are_told() -> None:
     rows = [run_row(2, d, s, cell, score=score(d, s)) for d in range(1, 13) for s in range(5)]
     sections, _ = explained(study, rows)
     (end,) = sections["heads"]
-    assert end["status"] == "inconsistent"
+    assert (end["status"], end["pass_mean"], end["fail_mean"]) == ("inconsistent", 0.992, 0.5)
     assert end["because"] == (
         "passes at d_k = 3, fails above it at 12; next: more seeds of both (search.extra_seeds), "
         "or every width there with all seeds (search.mode: grid, its widths as D_K)"
