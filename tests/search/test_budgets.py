@@ -12,7 +12,7 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import Budget, CellPlan, ProbeKey
 from tests.search.oracles import plans
-from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, cell_of, table
+from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, table
 
 TEST = SeedTest(0.99, 3)
 
@@ -90,34 +90,30 @@ def test_what_longer_runs_tell_saves_probes_and_changes_nothing(
     assert [table(many, plan.cell) for plan in plans] == [table(alone, p.cell) for p in plans]
 
 
+def three_budgets(
+    limits: dict[int, int], guess: float, thresholds: tuple[int, int, int]
+) -> list[SimulatedCell]:
+    """A cell at three budgets, the largest first: arm 1 passes from these on, the others never."""
+    plan = CellPlan("cell", axes_to(limits), guess, intervals=False)
+    return [
+        SimulatedCell(one, TEST, lambda arm, v, seed, at=at: float(v >= at) if arm == 1 else 0.5)
+        for at, one in zip(thresholds, chained(plan, 3)[::-1], strict=True)
+    ]
+
+
 def test_a_larger_budget_starts_where_the_smaller_one_passes() -> None:
-    """At the small budget 20 passes; the large one probes there first, then the values below."""
-    axes = axes_to({1: 64})
-    small = CellPlan("small", axes, 10.0, intervals=False, budget=Budget("100 steps"))
-    middle = replace(small, cell="middle", budget=Budget("200 steps", longer="large"))
-    large = replace(small, cell="large", budget=Budget("400 steps", shorter="small"))
-    portfolio = Portfolio([large, middle, small], TEST)
-    thresholds = {"small": 20, "middle": 18, "large": 16}
-    cells = [
-        cell_of({1: 64}, lambda a, v, s, at=thresholds[plan.cell]: float(v >= at), seeds=3)
-        for plan in (large, middle, small)
+    """At the smallest 20 passes; the largest probes there first, then the values below."""
+    cells = three_budgets({1: 64}, 10.0, (16, 18, 20))
+    portfolio = Portfolio([cell.plan for cell in cells], TEST)
+    workers = Workers(portfolio, cells).run()
+    assert workers.probes[0].cell == "budget 0"
+    asked = [
+        [(d.value, d.reason) for d in portfolio.state(f"budget {at}").decisions] for at in (1, 2)
     ]
-    cells = [
-        replace(cell, plan=plan) for cell, plan in zip(cells, (large, middle, small), strict=True)
-    ]
-    assert portfolio.ask().cell == "small"
-    portfolio = Portfolio([large, middle, small], TEST)
-    Workers(portfolio, cells).run()
-    reasons = {
-        name: [(d.value, d.reason) for d in portfolio.state(name).decisions][:3]
-        for name in thresholds
-    }
-    assert reasons["large"][0] == (20, "look for a first pass at cost near 20")
-    assert reasons["middle"][:2] == [
-        (16, "look for a first pass at cost near 16"),
-        (18, "look for a first pass at cost near 18"),
-    ]
-    assert [portfolio.state(name).result(1).value for name in thresholds] == [20, 18, 16]
+    near = "look for a first pass at cost near {}".format
+    assert asked[1][0] == (20, near(20))
+    assert asked[0][:2] == [(16, near(16)), (18, near(18))]
+    assert [portfolio.state(f"budget {at}").result(1).value for at in range(3)] == [20, 18, 16]
 
 
 def test_until_the_search_that_it_follows_is_done_a_budget_needs_nothing() -> None:
@@ -130,10 +126,7 @@ def test_until_the_search_that_it_follows_is_done_a_budget_needs_nothing() -> No
 
 
 def test_a_budget_whose_longer_one_passes_nowhere_is_censored_by_one_probe_for_each_arm() -> None:
-    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 4.0, intervals=False)
-    cells = [
-        SimulatedCell(one, TEST, lambda arm, value, seed: 0.5) for one in chained(plan, 3)[::-1]
-    ]
+    cells = three_budgets({1: 16, 2: 8}, 4.0, (99, 99, 99))
     portfolio = Portfolio([cell.plan for cell in cells], TEST)
     workers = Sharing(portfolio, cells).run()
     assert {table(portfolio, cell.plan.cell)[1][0] for cell in cells} == {"censored"}
@@ -144,11 +137,7 @@ def test_a_budget_whose_longer_one_passes_nowhere_is_censored_by_one_probe_for_e
 
 def test_what_fails_with_more_steps_is_taken_over_up_to_the_margin() -> None:
     """Arm 1 passes from 10, 11 and 12 on; arm 2 nowhere, and near the best only 6 is asked."""
-    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 4.0, intervals=False)
-    cells = [
-        SimulatedCell(one, TEST, lambda arm, v, seed, at=at: float(v >= at) if arm == 1 else 0.5)
-        for at, one in zip((10, 11, 12), chained(plan, 3)[::-1], strict=True)
-    ]
+    cells = three_budgets({1: 16, 2: 8}, 4.0, (10, 11, 12))
     portfolio = Portfolio([cell.plan for cell in cells], TEST)
     Sharing(portfolio, cells).run()
     decided = portfolio.state("budget 1").decisions

@@ -267,15 +267,6 @@ def test_a_probe_is_wanted_until_its_verdict_is_known() -> None:
     assert not portfolio.is_wanted(probe)
 
 
-def test_a_probe_whose_seeds_all_have_scores_is_not_wanted() -> None:
-    portfolio = one_cell(LOSS)
-    probe = portfolio.ask()
-    for seed in probe.seeds:
-        assert portfolio.is_wanted(probe)
-        portfolio.tell("cell", 1, 32, seed, 2.0)
-    assert not portfolio.is_wanted(probe)
-
-
 def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
     """One arm is found at 4: two of 3 are one step above it, and two of 4 beyond that."""
     plan = CellPlan("cell", axes_to({1: 16, 2: 16}), 4.0, intervals=False)
