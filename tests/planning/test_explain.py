@@ -33,12 +33,6 @@ from tests.store.made_up_runs import run_row
 Rows = list[dict[str, Any]]
 
 
-def rows_of(rows: Rows, h: int, d_k: int) -> Rows:
-    """The rows of a probe, by seed."""
-    of_probe = [row for row in rows if (row["h"], row["d_k"]) == (h, d_k)]
-    return sorted(of_probe, key=lambda row: row["seed"])
-
-
 def explained(study: Study, rows: Rows, *heads: int) -> tuple[dict[str, Rows], dict[str, Any]]:
     with TemporaryDirectory() as folder:
         store = Store(folder)
@@ -61,7 +55,8 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     assert explained(study_of(seeds=1), [])[1]["test"] == "mean of 1 seed at least 0.99"
     for row, decision in zip(sections["decisions"], decided, strict=True):
         assert row["ran"] + row["spared"] == 10
-        new = rows_of(rows, row["h"], row["d_k"])[row["ran"] - row["new_seeds"] : row["ran"]]
+        own = [one for one in rows if (one["h"], one["d_k"]) == (row["h"], row["d_k"])]
+        new = own[row["ran"] - row["new_seeds"] : row["ran"]]
         assert (row["why"], row["ran"]) == (decision["reason"], decision["n_seeds"])
         assert row["seconds"] == 1.5 * row["new_seeds"]
         ended = [one["finished_at"].isoformat(timespec="seconds") for one in new]
