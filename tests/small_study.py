@@ -52,6 +52,21 @@ def rgr(
     )
 
 
+def driver(
+    folder: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """``rgr run small.yaml`` in a process of its own, whose output and errors are kept."""
+    return subprocess.Popen(
+        [*RGR, "run", "small.yaml", *options],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def write_study(folder: Path, file: str = "small.yaml", **changes: Any) -> Path:
     """Write the small study, with some of its keys changed."""
     path = folder / file

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-ENVIRONMENT = {
-    "RAY_AUTH_MODE": "disabled",
-    "RAY_USAGE_STATS_ENABLED": "0",
+from tests.running import head
+
+ENVIRONMENT = head.ENVIRONMENT | {
     # That a node is lost is known in a second, not in fifteen.
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "300",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.small_study import RGR, Rgr, parts, runs_on, tables, write_study
+from tests.small_study import RGR, Rgr, driver, parts, runs_on, tables, write_study
 
 in_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds them in /proc")
 
@@ -37,21 +37,13 @@ def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
 ) -> None:
     write_study(tmp_path)
     mark = f"RGR_MARK={tmp_path}"
-    with subprocess.Popen(
-        [*RGR, "run", "small.yaml", "--cpus", "2"],
-        cwd=tmp_path,
-        env={**os.environ, "RGR_MARK": str(tmp_path)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as driver:
-        while not parts(tmp_path) and runs_on(driver):
+    with driver(tmp_path, "--cpus", "2", environment={"RGR_MARK": str(tmp_path)}) as run:
+        while not parts(tmp_path) and runs_on(run):
             pass
         (victim,) = processes(mark, program)
         os.kill(victim, signal.SIGKILL)
-        _, errors = driver.communicate(timeout=60)
-    assert driver.returncode == 4, errors
+        _, errors = run.communicate(timeout=60)
+    assert run.returncode == 4, errors
     (line,) = errors.splitlines()
     part, resume = {
         "raylet": ("raylet", "resume with: rgr run small.yaml --cpus 2"),

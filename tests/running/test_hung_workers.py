@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,7 +35,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study_file import parse_study
 from tests.cli.test_faults import workers_marked
-from tests.small_study import RGR, SMALL, Refused, runs_on, tables, write_study
+from tests.small_study import SMALL, Refused, driver, runs_on, tables, write_study
 
 
 @pytest.mark.slow
@@ -46,25 +45,18 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
 ) -> None:
     write_study(tmp_path)
     stopped: list[int] = []
-    with subprocess.Popen(
-        [*RGR, "run", "small.yaml", "--cpus", "2"],
-        cwd=tmp_path,
-        env={**os.environ, "RGR_MARK": str(tmp_path), "RGR_LEASE_SECONDS": "4"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as driver:
-        while not stopped and runs_on(driver):
+    marked = {"RGR_MARK": str(tmp_path), "RGR_LEASE_SECONDS": "4"}
+    with driver(tmp_path, "--cpus", "2", environment=marked) as run:
+        while not stopped and runs_on(run):
             stopped = workers_marked(f"RGR_MARK={tmp_path}")
         for worker in stopped:
             os.kill(worker, signal.SIGSTOP)
-        output, errors = driver.communicate(timeout=120)
+        output, errors = run.communicate(timeout=120)
     for worker in stopped:  # one that lives on may answer now; nobody listens
         with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGCONT)
     assert stopped, "no worker was there to be stopped"
-    assert (driver.returncode, errors) == (0, "")
+    assert (run.returncode, errors) == (0, "")
     said = "no answer for 4 s; its worker is ended, and another one trains them"
     told = [line for line in output.splitlines() if line.startswith("overdue: ") and said in line]
     assert len(told) >= len(stopped)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +12,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
-from tests.small_study import RGR, parts, runs_on, tables, write_study
+from tests.small_study import driver, parts, runs_on, tables, write_study
 
 pytestmark = pytest.mark.slow
 
@@ -28,20 +26,13 @@ def stored(folder: Path) -> pd.DataFrame:
 
 def run_on(nodes: Nodes, folder: Path, orders: list[str]) -> str:
     """Run the small study on a cluster, giving it an order after each part stored; its output."""
-    with subprocess.Popen(
-        [*RGR, "run", "small.yaml", "--address", nodes.address],
-        cwd=folder,
-        env={**os.environ, **ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as driver:
+    with driver(folder, "--address", nodes.address, environment=ENVIRONMENT) as run:
         for count, order in enumerate(orders, start=1):
             while len(parts(folder)) < count:
-                assert runs_on(driver), "the study ended before it could be disturbed"
+                assert runs_on(run), "the study ended before it could be disturbed"
             assert nodes.order(order) in ("added", "killed")
-        output, errors = driver.communicate(timeout=120)
-    assert (driver.returncode, errors) == (0, "")
+        output, errors = run.communicate(timeout=120)
+    assert (run.returncode, errors) == (0, "")
     return output
 
 
@@ -102,20 +93,13 @@ def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 40})
     with (
         running(1, 1) as nodes,
-        subprocess.Popen(
-            [*RGR, "run", "small.yaml", "--address", nodes.address],
-            cwd=tmp_path,
-            env={**os.environ, **ENVIRONMENT},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as driver,
+        driver(tmp_path, "--address", nodes.address, environment=ENVIRONMENT) as run,
     ):
         while not parts(tmp_path):
-            assert runs_on(driver), "the study ended before it could be disturbed"
+            assert runs_on(run), "the study ended before it could be disturbed"
         assert nodes.order("kill 0") == "killed"  # with the control store
-        _, errors = driver.communicate(timeout=120)
-    assert driver.returncode == 4, errors
+        _, errors = run.communicate(timeout=120)
+    assert run.returncode == 4, errors
     (line,) = errors.splitlines()
     assert line.startswith("rgr: Ray died: its ")
     assert line.endswith("run the same command again to go on")
