@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -103,17 +104,10 @@ def test_the_tables_of_the_store_are_read_once_however_many_cells_are_new(
     store = Store(tmp_path)
     for name in ("one", "two"):
         solve(store, study_of((64, 16), (128, 16), (128, 32), name=name), ratio=3.0)
-    reads: list[str] = []
-    read = store.read_study_table
-
-    def counted(name: str, table: str) -> Any:
-        reads.append(name)
-        return read(name, table)
-
-    monkeypatch.setattr(store, "read_study_table", counted)
+    monkeypatch.setattr(store, "read_study_table", read := Mock(wraps=store.read_study_table))
     expected = expectations(study_of((256, 16), (256, 32), (512, 32), (512, 64)), store)
     assert {one.source for one in expected.values()} == {"3 solved cells"}
-    assert sorted(reads) == ["one", "two"]
+    assert read.call_args_list == [call("one", "thresholds"), call("two", "thresholds")]
 
 
 def recorded_as(D_K: str, spread: str = "2.0") -> str:

@@ -320,30 +320,15 @@ def test_an_arm_with_a_failed_run_is_open_and_says_so() -> None:
     """Arm 1 passes from 4 on; arm 2 fails at 1, and a run of it at 3 cannot be trained."""
     plan = CellPlan("cell", axes_to({2: 8, 1: 16}), 2.0, 2.0, intervals=False)
     test, key = SeedTest(0.99, 2), ProbeKey(2, 3)
-    evidence = {
-        ProbeKey(2, 1): {0: 0.5, 1: 0.5},
-        ProbeKey(1, 2): {0: 0.5, 1: 0.5},
-        ProbeKey(1, 3): {0: 0.5, 1: 0.5},
-        ProbeKey(1, 6): {0: 1.0, 1: 1.0},
-        ProbeKey(1, 4): {0: 1.0, 1: 1.0},
-    }
+    known = {(2, 1): 0.5, (1, 2): 0.5, (1, 3): 0.5, (1, 6): 1.0, (1, 4): 1.0}
+    evidence = {ProbeKey(*at): dict.fromkeys((0, 1), score) for at, score in known.items()}
     waiting = replay(plan, test, evidence)
     assert [need.key for need in waiting.needs] == [key]
     assert not waiting.is_done
     state = replay(plan, test, evidence, failed={key: {0}})
     failing = next(d for d in state.decisions if d.verdict == "open")
-    assert failing == Decision(
-        arm=2,
-        value=3,
-        want="look",
-        first_seed=0,
-        seeds=2,
-        reason="look for a first pass at cost near 6",
-        verdict="open",
-        mean_score=None,
-        n_seeds=0,
-        evidence="a run of this probe failed",
-    )
+    assert (failing.arm, failing.value, failing.mean_score, failing.n_seeds) == (2, 3, None, 0)
+    assert failing.evidence == "a run of this probe failed"
     result = state.result(2)
     assert state.is_done
     assert (result.status, result.cost_low, result.cost_high) == ("open", 4, None)

@@ -38,23 +38,19 @@ def drive(search: OptunaTrials, **ends: dict[str, Any] | None) -> list[dict[str,
     return configs
 
 
-def test_it_ends_after_so_many_finished_trials_and_knows_the_best() -> None:
+def test_it_ends_after_so_many_finished_trials_and_tells_each_the_best_so_far() -> None:
     search = searcher()
     configs = drive(search)
     assert len(configs) == len(search.finished) == 8
     assert search.best is not None
-    assert search.best.value == max(1 - config["x"] ** 2 for config in configs)
+    scores = [1 - config["x"] ** 2 for config in configs]
+    assert search.best.value == max(scores)
+    told = [config["best"] for config in configs]
+    assert told == [None, *(max(scores[:n]) for n in range(1, 8))]
     least = searcher(mode="min")
     values = [1 - config["x"] ** 2 for config in drive(least)]
     assert least.best is not None
     assert least.best.value == min(values)
-
-
-def test_a_config_is_told_the_best_score_so_far() -> None:
-    configs = drive(searcher())
-    scores = [1 - config["x"] ** 2 for config in configs]
-    told = [config["best"] for config in configs]
-    assert told == [None, *(max(scores[:n]) for n in range(1, 8))]
 
 
 def test_the_same_seed_gives_the_same_trials_and_another_gives_others() -> None:
