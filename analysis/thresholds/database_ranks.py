@@ -29,7 +29,7 @@ def problem_of(results: StudyResults, row: Mapping[Any, Any]) -> dict[str, Any]:
     database, d_vo = cell.database, integer(row["d_vo"])
     assert database is not None
     low = high = None
-    if len(results.runs):  # thousands of seeds would take minutes
+    if d_vo is not None or len(results.runs):  # thousands of seeds would take minutes
         low, high = database_rank(cell, results.study.search.seeds)
     told: dict[str, Any] = {
         "database": database.family,
