@@ -26,14 +26,6 @@ from rgr_dist.study.study_file import load_study
 Rows = list[dict[str, Any]]
 
 
-def _within(cell: Cell) -> dict[str, str]:
-    """The step limit that every verdict holds for, or what made weights that are not trained."""
-    if cell.record.algorithm is not None:
-        return {"made_by": f"{cell.record.name} ({cell.record.section}), not trained"}
-    limit = f"{cell.training.max_steps:,} training steps"
-    return {"within": f"{limit}; rgr thresholds says what limits a threshold"}
-
-
 def explain_cell(
     study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
@@ -52,7 +44,9 @@ def explain_cell(
     state = search.portfolio.state(cell.cell_id)
     check_heads(cell, state, heads)
     sizes = study.search.sizes
-    stored = _runs_by_key(cell, sizes, search.runs)
+    runs = search.runs[search.runs["cell_id"] == cell.cell_id]
+    ended = runs[runs["stop_reason"] != "failed"]
+    stored = ended.assign(steps=trained_steps(ended)).set_index([sizes.arm, sizes.value, "seed"])
     decisions = _decision_rows(state, sizes, stored)
     of_arm, of_value = sizes.shown_arm, sizes.value
     own = search.expected[cell.cell_id]
@@ -62,10 +56,14 @@ def explain_cell(
     test = state.test
     sign = "at most" if test.minimise else "at least"
     expected = f"expected {sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}"
+    limit = f"{cell.training.max_steps:,} training steps"
+    made = {"within": f"{limit}; rgr thresholds says what limits a threshold"}
+    if cell.record.algorithm is not None:
+        made = {"made_by": f"{cell.record.name} ({cell.record.section}), not trained"}
     facts = {
         "start": f"{expected}, from {own.source}",
         "test": f"mean of {test.seeds} seed{'s' * (test.seeds > 1)} {sign} {test.target}",
-        **_within(cell),
+        **made,
         "finished": state.is_settled,
         "probes": len({(row[of_arm], row[of_value]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
@@ -76,7 +74,7 @@ def explain_cell(
         facts["unused_runs"] = unused
     if changed := _changed_file(study, cell, store):
         facts["changed"] = changed
-    if lost := failures(search.runs[search.runs["cell_id"] == cell.cell_id]):
+    if lost := failures(runs):
         facts["failures"] = lost
     ends = [_end_row(state, sizes, arm) for arm in listed]
     return {"decisions": shown, sizes.arms_key: ends}, facts
@@ -162,14 +160,6 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     engine = ["--engine", *names] if len(names) == 1 and not is_made else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--store", "repeat"])
-
-
-def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFrame:
-    """A cell's runs, indexed by the arm and the value of their probe, and their seed."""
-    key = [sizes.arm, sizes.value, "seed"]
-    own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
-    own = own.assign(steps=trained_steps(own))
-    return own.set_index(key)
 
 
 def _unused(state: CellState, stored: pd.DataFrame, heads: Sequence[int]) -> int:

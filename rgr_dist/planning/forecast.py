@@ -130,9 +130,8 @@ def _forecast_cell(
     assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
     longer = None if cell.training.path_depends_on_limit else state.longer
-    brought = (
-        {*longer.used} if longer else set[ProbeKey]()
-    )  # a longer run is read off at this limit: no training
+    # A longer run is read off at this limit: no training.
+    brought = {*longer.used} if longer else set[ProbeKey]()
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
