@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 
 Scores = Callable[[Tensor, Tensor, Tensor, int], Tensor]
-"""Scores of all pairs from embeddings, W_Q, W_K and the number of heads."""
+"""Scores of all pairs of contexts, [..., l, l], whose rows are sources; from the embeddings of the
+items, [..., l, d_model], the projections W_Q and W_K, [d_model, h * d_k], and h."""
 
 
 def head_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
@@ -23,29 +24,14 @@ def head_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
 
 
 def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
-    """S_max(p, q) = max over heads of <q_p, k_q>; no scaling, no softmax.
-
-    Args:
-        X_ld: embeddings of the items of contexts, [..., l, d_model].
-        W_Q, W_K: projections, [d_model, h * d_k].
-
-    Returns:
-        Scores, [..., l, l]; rows are sources.
-    """
+    """S_max(p, q) = max over heads of <q_p, k_q>; no scaling, no softmax."""
     return head_scores(X_ld, W_Q, W_K, h).max(dim=-3).values
 
 
 def summed_attention(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
     """A(p, q) = sum over heads of softmax over q of <q_p, k_q> / sqrt(d_k), eqs. (5) and (6).
 
-    The softmax runs over every item of the context, p itself included.
-
-    Args:
-        X_ld: embeddings of the items of contexts, [..., l, d_model].
-        W_Q, W_K: projections, [d_model, h * d_k].
-
-    Returns:
-        Summed attention, [..., l, l]; rows are sources and sum to h.
+    The softmax runs over every item of the context, p itself included; rows sum to h.
     """
     d_k = W_Q.shape[-1] // h
     logits_hll = head_scores(X_ld, W_Q, W_K, h) / d_k**0.5
