@@ -218,9 +218,14 @@ def _between(state: CellState, bracket: Bracket) -> int:
 
 def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
     """A bound on the threshold at another budget that lies inside the bracket, and why; or None."""
-    bracket = state.brackets[arm]
-    high = bracket.high or bracket.axis[-1] + 1
-    return next(((v, why) for v, why in state.hints(arm) if bracket.low < v < high), None)
+    low, high = state.brackets[arm].low, state.brackets[arm].high or state.plan.limit(arm) + 1
+    for guide in state.guides.values():
+        known, word = guide.brackets[arm], guide.plan.budget.name
+        if known.high is not None and low < known.high < high:
+            return known.high, f"passes at {word}"
+        if guide is state.longer and low < known.low < high:
+            return known.low, f"fails at {word}"
+    return None
 
 
 def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:

@@ -139,17 +139,6 @@ class CellState:
                 return float(guide.best.cost), float(guide.best.arm), spread
         return plan.guess_cost, plan.guess_arm, plan.spread
 
-    def hints(self, arm: int) -> list[tuple[int, str]]:
-        """Bounds on an arm's threshold by the searches that this one follows, and their reasons."""
-        hints = []
-        for guide in self.guides.values():
-            bracket, word = guide.brackets[arm], guide.plan.budget.name
-            if bracket.high is not None:
-                hints.append((bracket.high, f"passes at {word}"))
-            if bracket.low and guide is self.longer:
-                hints.append((bracket.low, f"fails at {word}"))
-        return hints
-
     @property
     def best_cost(self) -> float | None:
         """Smallest cost known to pass, over all arms that are not contradicted."""
@@ -299,7 +288,8 @@ class CellState:
             failed = self._probe(ProbeKey(arm, limit))
             because = f"no pass up to the largest {word} allowed, {limit}"
             because += self._by_fresh_seeds(arm, limit)
-            because += self._of_those_not_run(arm)
+            if unrun := sorted(key.value for key in self.unrunnable if key.arm == arm):
+                because += f"; could not be run at {word} = {', '.join(map(str, unrun))}"
             beyond = self.plan.cost_if_known(arm, limit + 1)
             return ArmResult(arm, "censored", None, beyond, None, because, failed=failed)
         if margin is not None and self.is_done and arm not in self.failed_arms:
@@ -315,12 +305,6 @@ class CellState:
             because = "a run on its fresh seeds failed"
         next_up, known = self._cost_after(arm, low), self.plan.cost_if_known(arm, bracket.high)
         return ArmResult(arm, "open", None, next_up, known, because)
-
-    def _of_those_not_run(self, arm: int) -> str:
-        """A clause that names the values of an arm that could not be run; empty if all could."""
-        values = sorted(key.value for key in self.unrunnable if key.arm == arm)
-        word = self.plan.words.value
-        return f"; could not be run at {word} = {', '.join(map(str, values))}" if values else ""
 
     def _by_fresh_seeds(self, arm: int, value: int) -> str:
         """A clause that says that fresh seeds refuted a value; empty if they did not."""

@@ -93,8 +93,7 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
     """How many trials with such resources Ray has room for at once; 0 if not even for one."""
     import ray
 
-    asked: Any = resources
-    asked = getattr(asked, "required_resources", asked)
+    asked: Any = getattr(resources, "required_resources", resources)
     there = ray.cluster_resources()
     known = {name: name.upper() if name.lower() in ("cpu", "gpu") else name for name in asked}
     room = [there.get(known[name], 0) / asked[name] for name in asked if asked[name]]
