@@ -60,7 +60,7 @@ def by_size(table: pd.DataFrame) -> list[Row]:
 
 
 WHOLE = (
-    *("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds"),
+    *("h", "d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds"),
     *("d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first"),
 )
 """Columns of whole numbers that a table with missing ones holds as fractions."""

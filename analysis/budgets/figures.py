@@ -116,8 +116,9 @@ def _points(rows: Sequence[Row], of: str, ends: tuple[str, str]) -> tuple[Point,
 
 
 def _steps_axis(steps: Sequence[int]) -> Axis:
-    """Of increasing step limits, every second one labelled if there are many."""
-    labelled = steps[:: 1 + len(steps) // 5]
+    """Of increasing step limits; if there are many, the last and every second one are labelled."""
+    every = 1 + len(steps) // 5
+    labelled = steps[(len(steps) - 1) % every :: every]
     ticks = tuple(Tick(T, f"{T / 1000:g}k") for T in labelled)
     return Axis("step limit T", steps[0] / 1.3, steps[-1] * 1.3, ticks)
 

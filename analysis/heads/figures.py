@@ -29,7 +29,8 @@ SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
     "smallest of all. Bars run from the optimistic to the conservative D_K. An arrow starts at the "
     "smallest width not excluded of a head count that is pruned (none of its widths near D_K* "
-    "passes, though wider ones may), censored (no allowed width passes) or not finished."
+    "passes, though wider ones may), censored (no allowed width passes), "
+    "inconsistent (a width passes below one that fails) or not finished."
 )
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "

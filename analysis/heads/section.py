@@ -121,7 +121,7 @@ def _pool(results: StudyResults) -> Table:
             Column("mean", "mean_score", form="z.4f"),
             Column("seeds in common", "n_common"),
             Column("mean difference", "mean_difference", form="z.4f"),
-            Column("p", "p_value", form=".2g"),
+            Column("p", "p_value", form=".3g"),
             Column("decided by", "rule", text=True),
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],

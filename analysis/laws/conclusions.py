@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.laws.candidates import Candidate, is_law
+from rgr_dist.analysis.laws.candidates import LEAST_GAP, Candidate, is_law
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
@@ -80,7 +80,11 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     if kept:
         said.append(f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well.")
     elif fitted > 1:
-        said.append("The others fit worse, or extend it by too little to count.")
+        rest = (one for one in fits.candidates if one.status == "fitted" and one is not law)
+        alone = "The data rule the others out."
+        if min(one.gap or 0.0 for one in rest) <= LEAST_GAP:
+            alone = "Laws that extend it are not better by enough to count."
+        said.append(alone)
     return [line for line in (*said, lack_of_fit(fits)) if line]
 
 

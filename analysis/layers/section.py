@@ -53,6 +53,10 @@ def headline(results: StudyResults) -> list[str]:
             told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {where}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
+    costs = rows_of(costs_of(results))
+    silent = all(row["cached"] is None for row in costs)
+    if not most and silent and any(row["parameters"] is not None for row in costs):
+        return ["No layer says what it caches for a token, so the table compares parameters alone."]
     if not most:
         which = f"Within {_limits(order)[1]:,} steps no layer that says what it caches"
         return [f"{which} passes at every size of a compression m′/d_model."]

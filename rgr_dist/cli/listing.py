@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -100,7 +101,9 @@ def nowhere() -> TextIO:
 def _console() -> Console:
     if sys.stdout.isatty():
         return Console()
-    return Console(width=shutil.get_terminal_size((160, 24)).columns, force_jupyter=False)
+    # What Python shows of an answer is as wide as the terminal; a pipe or a file has none.
+    width = shutil.get_terminal_size().columns if isinstance(sys.stdout, io.StringIO) else 160
+    return Console(width=width, force_terminal=False, force_jupyter=False)
 
 
 def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> None:

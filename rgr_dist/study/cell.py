@@ -74,7 +74,7 @@ class Cell(Spec):
             largest = (self.m - 1) // 2 if self.record.task == "matching" else self.m
             raise ValueError(
                 f"context.length: {length} needs {items} distinct items, and cell {self.name} has "
-                f"{self.m}; give 2 to {largest}"
+                f"{self.m}; give {f'2 to {largest}' if largest >= 2 else 'a larger m'}"
             )
         self.graph.check(self.m)
         self.embedding.check(self.m, self.d_model)

@@ -205,6 +205,8 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
 
     with within("source: "), opened(tokenizer, "give a model's tokenizer.json", TABLE) as file:
         split = Tokenizer.from_buffer(file.read())
+    split.no_truncation()  # a model's own limits are not those of a text
+    split.no_padding()
     counts, left = np.zeros(vocabulary, dtype=np.int64), limit
     with (
         within("text: "),

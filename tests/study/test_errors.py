@@ -311,6 +311,8 @@ REFUSED = [  # what is written into a valid study
     "training: {sharpness: [1, 2]}",
     "cells: [{d_model: 16, graph: {family: edges, file: nowhere.csv}}]",
     "cells: 3",
+    "cells: [{m: 1, d_model: 16}]\ncontext: {length: 2}",
+    "model: transformer\ncells: [{m: 4, d_model: 16}]\ncontext: {length: 2}",
     "model: [max, 3]",
     "model: 3",
     "model: {construction: 5}\ngraph: {family: regular, degree: 2}\nsearch: {heads: all}",

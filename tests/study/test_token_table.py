@@ -157,6 +157,8 @@ def text(home: Path) -> Iterator[Path]:
     words = {f"w{i}": i for i in range(VOCABULARY - 1)} | {"<end>": VOCABULARY - 1}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<end>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.enable_truncation(2)  # as many models have them, for their own input alone
+    tokenizer.enable_padding(pad_id=5)
     tokenizer.save(str(home / "model/tokenizer.json"))
     lines = [" ".join(f"w{token}" for token in RANKED[: size + 1]) for size in range(11)]
     (home / "text.txt").write_text("\n".join([*reversed(lines), "w38 " * 1000]))

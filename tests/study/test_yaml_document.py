@@ -58,6 +58,7 @@ BAD_FILES = [
     (b"x:\n  1: 2", "line 2: a key is no text; quote it"),
     (b"name: x\nsearch: {}\nsearch: {}", "the mapping at line 1 has 'search' twice; write it once"),
     (b"a: 1\n--- \na: 1", "it holds several documents; give one"),
+    (b"cells: " + b"[" * 3000 + b"]" * 3000, "nested too deeply, more than 50 times"),
     (b"cells: " + b"[" * 50 + b"]" * 50, "nested too deeply, more than 50 times"),
     (b"a: &a [1]", f"line 1: the anchor a {NOT_READ}"),
     (b"a: [\n*a]", f"line 2: the anchor a {NOT_READ}"),
