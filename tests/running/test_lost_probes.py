@@ -1,19 +1,14 @@
-"""What is stored of a probe that a worker could not train, or not all of."""
+"""What is stored of a probe that a worker could not begin to train."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from rgr_dist.engines.api import Outcome
-from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.running import run_study
 from rgr_dist.running.execution import Execution
-from rgr_dist.running.worker import train_rows
 from rgr_dist.store.store import Store
-from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
 from tests.small_study import SMALL
 
@@ -30,19 +25,3 @@ def test_the_reason_of_what_a_worker_raised_before_it_trained_is_the_error(
     assert summary.failed == len(store.runs()) == 1
     assert all(told in line for line in summary.failures)
     assert store.runs()["error"].str.endswith(told).all()
-
-
-class FailsAtOne(ReferenceEngine):
-    """Raises where seed 1 is one of the runs."""
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        if any(run.seed == 1 for run in runs):
-            raise ArithmeticError("of seed 1")
-        return super().train_through(runs, budgets)
-
-
-def test_a_seed_that_raises_costs_the_others_of_its_wave_nothing() -> None:
-    cell = parse_study(SMALL).cells[0].with_limit(10)
-    rows = train_rows(FailsAtOne(), [Run(cell=cell, h=1, d_k=2, seed=seed) for seed in range(3)])
-    assert [row["stop_reason"] for row in rows] == ["max_steps", "failed", "max_steps"]
-    assert rows[1]["error"].endswith("ArithmeticError: of seed 1")

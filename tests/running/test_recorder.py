@@ -127,6 +127,13 @@ def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
     assert sorted(line.partition(",max_steps")[0] for line in summary.failures) == sorted(names)
 
 
+def test_a_seed_that_raises_costs_the_others_of_its_wave_nothing(tmp_path: Path) -> None:
+    recorder = recorder_of(study_of(), tmp_path)
+    rows = rows_of(recorder, Probe(recorder.study.cells[0].cell_id, 4, 1, (0, 1, 2)))
+    assert [row["stop_reason"] for row in rows] == ["max_steps", "failed", "max_steps"]
+    assert rows[1]["error"].endswith("MemoryError: of seed 1")
+
+
 def test_a_score_that_cannot_be_stored_is_not_told(tmp_path: Path) -> None:
     study = study_of()
     recorder = recorder_of(study, tmp_path)
