@@ -32,7 +32,7 @@ from rgr_dist.study.study_file import parse_study
 
 
 class MadeUp(Engine):
-    """Trains nothing: wide layers converge at the first check, some others diverge or raise."""
+    """Trains nothing: wide layers converge, soon or after 300 steps; others diverge or raise."""
 
     name = "made up"
 
@@ -43,9 +43,11 @@ class MadeUp(Engine):
         if (run.h, run.seed) == (4, 1):
             raise MemoryError("of seed 1")
         seconds = 0.5 + run.seed
-        if run.h * run.d_k >= 9 + run.seed % 2:
-            return Outcome(steps=100, stop_reason="converged", seconds=seconds, score=1.0)
-        if run.d_k == 2:
+        width, enough = run.h * run.d_k, 9 + run.seed % 2
+        if width >= enough or (limit > 200 and width >= enough - 2):
+            steps = 100 if width >= enough else 300
+            return Outcome(steps=steps, stop_reason="converged", seconds=seconds, score=1.0)
+        if run.h == 2 and width < enough - 2:
             return Outcome(steps=100, stop_reason="diverged", seconds=seconds)
         return Outcome(steps=limit, stop_reason="max_steps", seconds=seconds, score=0.5)
 
@@ -99,6 +101,12 @@ def record(recorder: Recorder, probe: Probe) -> None:
     recorder.record("trial", probe, {"rows": rows_of(recorder, probe)})
 
 
+def finish(recorder: Recorder) -> None:
+    while isinstance(probe := recorder.portfolio.ask(), Probe):
+        record(recorder, probe)
+        recorder.portfolio.release(probe)
+
+
 def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
     study = study_of([200, 400])
     recorder, seen = recorder_of(study, tmp_path), Seen()
@@ -125,6 +133,36 @@ def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
         assert recorder.work[str(cell)] == work_done(its, study)
     names = (f"m=16,d_model={row.d_model}" for row in runs[own & has_failed].itertuples())
     assert sorted(line.partition(",max_steps")[0] for line in summary.failures) == sorted(names)
+
+
+def own(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    """What a threshold is; of a pruned head a search may know more or less."""
+    names = ["h", "max_steps", "status", "d_k", "D_K_high", "mean_score", "n_seeds"]
+    low = [row["D_K_low"] if row["status"] == "found" else None for row in rows]
+    return [[*(row[name] for name in names), end] for row, end in zip(rows, low, strict=True)]
+
+
+def test_a_cell_at_several_limits_has_the_thresholds_and_rows_of_each_alone(tmp_path: Path) -> None:
+    found, stored = [], []
+    for limits in ([200, 400], 200, 400):
+        recorder = recorder_of(study_of(limits), tmp_path / f"{limits}")
+        finish(recorder)
+        found.append(threshold_rows(recorder.study, recorder.portfolio))
+        stored.append(recorder.store.runs())
+    together, *alone = map(own, found)
+    assert together == alone[0] + alone[1]
+    assert "budget" in {row["limited_by"] for row in found[0]}
+    shared, apart = stored[0], pd.concat(stored[1:])
+    assert shared["run_id"].is_unique
+    compared = ["run_id", "score", "steps", "stop_reason", "config"]
+    common = shared[compared].merge(apart[compared], on="run_id", suffixes=("", "_alone"))
+    assert len(common) > 20
+    for name in compared[1:]:
+        assert common[name].equals(common[f"{name}_alone"]), name
+    read_off = shared["trained_to"] != shared["max_steps"]
+    assert read_off.any()
+    assert (shared[read_off]["seconds"] == 0).all()
+    assert trained_steps(shared).sum() < trained_steps(apart).sum()
 
 
 def test_a_seed_that_raises_costs_the_others_of_its_wave_nothing(tmp_path: Path) -> None:
