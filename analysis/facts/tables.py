@@ -58,7 +58,8 @@ def headline(rows: Rows, study: Study) -> str:
     if len(study.search.arms) > 1 and not study.search.total:
         least = min(row[arm] for row in rows)
         narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]
-        said += f"; {arm} = {least} is enough for it in {sum(narrow)} of those {len(best)}"
+        where = "" if sum(narrow) == len(best) else f" in {sum(narrow)} of those {len(best)}"
+        said += f"; {arm} = {least} is enough for it{where}"
     return f"{said}."
 
 

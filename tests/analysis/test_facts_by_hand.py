@@ -68,13 +68,14 @@ def test_thresholds_known_by_hand() -> None:
     assert first["layer_rank_bound"] == min(3 * 3 + 3, 6 * 3, 6 * 3, 6 * 4, 3 * 4)
     assert (first["confirmed"], rows[1]["confirmed"], rows[1]["certificate"]) == (True, None, None)
     best = best_records(results)
+    assert [type(row["h"]) for row in best] == [int, type(None), type(None)]
     assert [(row["d_qk"], row["D_V"], row["D_V_low"], row["status"]) for row in best] == [
         (2, 3, 3, "found"),  # of equals, the better mean
         (None, None, 2, "open"),
         (None, None, None, "open"),
     ]
     assert facts.headline(rows, study) == (
-        "D_V* is 3 in 1 of 3 cells of 18 facts; d_qk = 1 is enough for it in 1 of those 1."
+        "D_V* is 3 in 1 of 3 cells of 18 facts; d_qk = 1 is enough for it."
     )
     assert facts.headline(rows[2:], study) == "No threshold was found."
     worse = [rows[0] | {"D_V": 4, "d_vo": 4}, rows[1], rows[2] | {"D_V": 2, "d_vo": 2}]
