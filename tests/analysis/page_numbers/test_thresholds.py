@@ -95,7 +95,7 @@ def test_the_heads_near_the_best(page: str, cells: Cells) -> None:
             assert row["mean"] == f"{own.mean:.4f}"
             assert row["seeds in common"] == str(SEEDS)
             assert agree(row["mean difference"], gap.mean())
-            told = "–" if p is None else f"{p:.2g}".replace("-", "−")
+            told = "–" if p is None else f"{p:.3g}".replace("-", "−")
             assert row["p"] == told
             assert row["kept"] == ("yes" if h in cell.kept else "no")
             assert row["decided by"] == ("best" if p is None else "paired t-test")
