@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -151,7 +152,7 @@ def call(arguments: Sequence[str]) -> int:
     interrupted.
     """
     try:
-        os.getcwd()  # noqa: PTH109 (no path is needed)
+        Path.cwd()
     except OSError:
         say_error("the working directory is gone: change to another folder")
         return EXIT_BAD_INPUT
