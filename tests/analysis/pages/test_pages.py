@@ -55,8 +55,14 @@ def markup(text: str, *left_out: str) -> str:
     for part in left_out:
         text = re.sub(part, "", text, flags=re.DOTALL)
     text = re.sub(r"\s*\n\s*", "\n", text.replace("><", ">\n<"))
-    together = r"<tr.*?</tr>|<g [^>]*>(?:(?!<g\b).)*?</g>"
-    return re.sub(together, lambda found: found[0].replace("\n", ""), text, flags=re.DOTALL)
+    marks = r'<use [^>]*[^/]>.*?</use>|<text.*?</text>|<svg [^>]*class="(?:[xy]t|pt)\b.*?</svg>'
+    together = rf"<tr.*?</tr>|<g [^>]*>(?:(?!<g\b).)*?</g>|{marks}"
+    return re.sub(together, lambda found: in_a_line(found[0]), text, flags=re.DOTALL)
+
+
+def in_a_line(markup: str) -> str:
+    """Elements side by side; where a text begins a line, as in a tip, a line's end is written."""
+    return markup.replace(">\n<", "><").replace("\n", "\\n")
 
 
 def same(obtained: Path, approved: Path) -> None:
