@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from rich.console import Console
 
 from rgr_dist.cli.listing import DECISION_COLUMNS, Format, facts_in_words, print_listing, say
 from rgr_dist.planning.explain import explained
@@ -114,11 +114,14 @@ class Explanation:
         self._found, self._shown = explained(study, sections, facts)
 
     def __repr__(self) -> str:
-        with redirect_stdout(io.StringIO()) as printed:
-            if self._found:
-                say(self._found)
-            print_listing(self._shown, Format.TABLE, DECISION_COLUMNS.split(), self.facts)
-        return printed.getvalue().rstrip()
+        text = io.StringIO()
+        width = shutil.get_terminal_size().columns
+        console = Console(file=text, width=width, force_terminal=False, force_jupyter=False)
+        if self._found:
+            say(self._found, console)
+        columns = DECISION_COLUMNS.split()
+        print_listing(self._shown, Format.TABLE, columns, self.facts, console=console)
+        return text.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
         said = [*filter(None, [self._found]), *facts_in_words(self.facts)]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -51,6 +49,7 @@ def print_listing(
     show: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
     columns: Sequence[str] = (),
+    console: Console | None = None,
 ) -> None:
     """Print named lists of rows.
 
@@ -60,18 +59,19 @@ def print_listing(
         show: columns that a table shows, in this order; all if not given.
         facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
         columns: the columns of CSV if there are no rows.
+        console: where a table goes; standard output if not given.
     """
     if how is Format.JSON:
         print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
     elif how is Format.CSV:
         _print_csv(sections, columns)
     else:
-        console = _console()
+        console = console or _console()
         for name, rows in sections.items():
             if rows or not facts:  # which say all there is to say
                 console.print(_table(name, rows, show, console.width))
         for line in facts_in_words(facts):
-            say(line)
+            say(line, console)
 
 
 def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
@@ -79,9 +79,9 @@ def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
     return [f"{fact.replace('_', ' ')}: {_cell(value)}" for fact, value in (facts or {}).items()]
 
 
-def say(text: str) -> None:
+def say(text: str, console: Console | None = None) -> None:
     """Print a line; a terminal wraps it between words, unless it has a command to copy."""
-    console = _console()
+    console = console or _console()
     whole = not console.is_terminal or "rgr " in text
     console.print(text, highlight=False, markup=False, soft_wrap=whole)
 
@@ -101,9 +101,7 @@ def nowhere() -> TextIO:
 def _console() -> Console:
     if sys.stdout.isatty():
         return Console()
-    # What Python shows of an answer is as wide as the terminal; a pipe or a file has none.
-    width = shutil.get_terminal_size().columns if isinstance(sys.stdout, io.StringIO) else 160
-    return Console(width=width, force_terminal=False, force_jupyter=False)
+    return Console(width=160, force_terminal=False, force_jupyter=False)  # a pipe or a file
 
 
 def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> None:
