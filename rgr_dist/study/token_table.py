@@ -131,9 +131,12 @@ def read_table(path: Path) -> Table:
         StudyError: the file has no such table.
     """
     with within("source: "), opened(path, WANTED, None) as file:
-        values = np.asarray(read_tensor(file, TENSORS), dtype=np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is then infinite
+            values = np.asarray(read_tensor(file, TENSORS), dtype=np.float32)
         if len(values) < 2 or not values.size or not np.isfinite(values).all():
-            raise ValueError("its table is empty, has one row, or an entry is not a finite number")
+            raise ValueError(
+                "its table is empty, has one row, or an entry is not finite in float32"
+            )
     return values
 
 
