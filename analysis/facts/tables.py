@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis import wording
@@ -54,8 +55,10 @@ def headline(rows: Rows, study: Study) -> str:
         best[row["cell_id"]] = min(row["D_V"], best.get(row["cell_id"], row["D_V"]))
     of = f"{len(best)} of {plural(len({row['cell_id'] for row in rows}), 'cell')}"
     facts = wording.span([row["facts"] for row in found])
-    said = f"D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
-    if len(study.search.arms) > 1 and not study.search.total:
+    total = study.search.total
+    at = f"At d_qk + d_vo = {total}, " if total else ""
+    said = f"{at}D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
+    if len(study.search.arms) > 1 and not total:
         least = min(row[arm] for row in rows)
         narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]
         where = "" if sum(narrow) == len(best) else f" in {sum(narrow)} of those {len(best)}"
@@ -85,7 +88,7 @@ def runs(results: StudyResults) -> Rows:
 
 
 def by_split(results: StudyResults) -> pd.DataFrame:
-    """The mean score of every probe of a study, with its 95 % t-interval.
+    """The mean share of facts held of every probe of a study, with its 95 % t-interval from 0 to 1.
 
     Returns:
         ``cell_id, m, d_model, d_qk, d_vo, n_seeds, mean_score, low, high``.
@@ -94,7 +97,8 @@ def by_split(results: StudyResults) -> pd.DataFrame:
     keys = ["cell_id", "m", "d_model", "d_qk", "d_vo"]
     rows = []
     for probe, scores in table.groupby(keys, sort=False)["score"]:
-        low, high = t_interval(scores.tolist()) or (None, None)
+        ends = t_interval(scores.tolist())
+        low, high = (None, None) if ends is None else np.clip(ends, 0.0, 1.0)
         rows.append((*probe, len(scores), scores.mean(), low, high))
     told = pd.DataFrame(rows, columns=[*keys, "n_seeds", "mean_score", "low", "high"])
     return told.sort_values(["cell_id", "d_vo"], ignore_index=True)

@@ -27,25 +27,26 @@ from rgr_dist.study.errors import StudyError
 Make = Callable[[StudyResults], Section | None]
 
 D_K, D_V, ACCURACY, PHASES, LAYERS = ("D_K",), ("D_V",), ("accuracy",), ("phases",), ("layers",)
-ALL = D_K + D_V + ACCURACY + PHASES + LAYERS
+TOTAL = ("total",)
+ALL = D_K + D_V + ACCURACY + PHASES + LAYERS + TOTAL
 
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, ALL),
     (phases.section, PHASES),
     (layers.section, LAYERS),
     (accuracy.section, ACCURACY),
+    (facts.splits, TOTAL),
     (laws.law, D_K + D_V),
     (training_time.section, D_K),
-    (cells.section, D_K + D_V + LAYERS),
+    (cells.section, D_K + D_V + LAYERS + TOTAL),
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
     (laws.which_law, D_K),
     (theory.section, D_K),
     (agreement.section, D_K),
-    (facts.splits, D_V),
-    (facts.ranks, D_V),
-    (facts.taus, D_V),
-    (facts.said, D_V),
+    (facts.ranks, D_V + TOTAL),
+    (facts.taus, D_V + TOTAL),
+    (facts.said, D_V + TOTAL),
     (cost.section, ALL),
     (provenance.protocol, D_K + ACCURACY + PHASES + LAYERS),  # the paper has no D_V
     (provenance.provenance, ALL),
@@ -53,6 +54,7 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
 )
 """The sections in order, each with the kinds of study it is for: ``Model.finds``, phases, layers.
 
+With a fixed total each d_qk allows one d_vo: thresholds by d_qk would follow from the design.
 A section for which a study has no data is None, and is left out.
 """
 
@@ -62,6 +64,7 @@ def sections(results: StudyResults) -> list[Section]:
     study = results.study
     kind: str = "layers" if compares_layers(study) else study.record.finds
     kind = "phases" if phases.is_of_phases(study) else kind
+    kind = "total" if study.search.total else kind
     makers = [make for make, finds in CONTENTS if kind in finds]
     first = _lead(results)
     if kind not in ("phases", "layers") and first in makers:

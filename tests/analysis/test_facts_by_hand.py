@@ -17,6 +17,7 @@ from rgr_dist.analysis.laws.conclusions import growths
 from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.laws.figure import draw_families
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report import contents
 from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Study
@@ -226,10 +227,10 @@ def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
 
 
 def test_every_split_of_a_total_has_its_mean() -> None:
-    """Scores by hand; the page draws a point for each split, and names the best."""
+    """Scores by hand; the page begins with a point for each split, and fits no law by d_qk."""
     search = {"axis": "d_vo", "mode": "grid", "per": {"total": 4}, "seeds": 2}
     study = parse_study(TINY | {"cells": TINY["cells"][:1], "search": search})
-    scores = {1: (0.5, 0.7), 2: (1.0, 0.8), 3: (0.2, 0.2)}  # by d_vo
+    scores = {1: (0.59, 0.61), 2: (1.0, 0.8), 3: (0.2, 0.2)}  # by d_vo
     rows = [
         run_row(study.cells[0], 1, 4 - d_vo, seed, score, d_vo=d_vo, D_V=d_vo)
         for d_vo, own in scores.items()
@@ -239,9 +240,15 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     told = facts.by_split(results)
     assert told[["d_vo", "d_qk"]].to_numpy().tolist() == [[1, 3], [2, 2], [3, 1]]
     assert told["mean_score"].tolist() == pytest.approx([0.6, 0.9, 0.2])
-    assert told["high"][0] - 0.6 == pytest.approx(12.7062 * 0.1)  # Student's t of one degree
+    assert told["high"][0] - 0.6 == pytest.approx(12.7062 * 0.01)  # Student's t of one degree
+    assert (told["low"][1], told["high"][1]) == (0, 1)
     section = splits(results)
     assert section is not None
     (panel,) = section.figures[0].panels
     assert [point.x for point in panel.points] == [1, 2, 3]
     assert [point.y for point in panel.points] == pytest.approx([0.6, 0.9, 0.2])
+    assert [one.name for one in contents.sections(results)][:3] == ["summary", "totals", "cells"]
+    best = {"d_vo": 2, "D_V": 2, "cell_id": "one", "facts": 18}
+    assert (
+        facts.headline([best], study) == "At d_qk + d_vo = 4, D_V* is 2 in 1 of 1 cell of 18 facts."
+    )
