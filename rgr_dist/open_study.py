@@ -271,13 +271,19 @@ class Study:
         from rgr_dist.analysis.laws.predict import predict_sizes
 
         relations = m if edges is None else edges
-        are_whole = all(isinstance(one, Real) and one % 1 == 0 for one in (m, d_model, relations))
-        if not are_whole or m < 2 or d_model < 1 or not 1 <= relations <= m * m:
+        sizes = (m, d_model, relations)
+        are_numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in sizes)
+        if (
+            not are_numbers
+            or any(one % 1 for one in sizes)
+            or m < 2
+            or d_model < 1
+            or not 1 <= relations <= m * m
+        ):
             raise StudyError("predict: give m of 2 or more, d_model of 1 or more, 1 to m² edges")
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
-        sizes = (int(one) for one in (m, d_model, relations))
-        prediction = predict_sizes(fits_of(self._results), *sizes)
+        prediction = predict_sizes(fits_of(self._results), *map(int, sizes))
         if prediction.reason is not None:
             raise StudyError(f"{self.name} has no law: {prediction.reason}")
         for warning in prediction.warnings:

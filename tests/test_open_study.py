@@ -209,6 +209,7 @@ def test_it_explains_and_predicts_as_the_command_line_does(
         ("64", 16),
         (64, None),
         (64.5, 16),
+        (64, 16, True),
     ):
         with pytest.raises(StudyError, match="predict: give m of 2 or more"):
             study.predict(*sizes)

@@ -29,7 +29,7 @@ METHODS = ("parameters", "scores")
 A torch module must define ``__init__``, which takes the sizes first, and ``forward``.
 """
 KINDS: Mapping[str, TypeAdapter[Any]] = {
-    "int": TypeAdapter(StrictInt),
+    "int": TypeAdapter(Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]),
     "float": TypeAdapter(Real),
     "str": TypeAdapter(Annotated[StrictStr, Field(max_length=100)]),
     "bool": TypeAdapter(StrictBool),

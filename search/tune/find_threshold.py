@@ -221,6 +221,8 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
         raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
     if how["run_config"] is not None and not hasattr(how["run_config"], "storage_path"):
         raise ValueError(f"run_config: give a tune.RunConfig, not {how['run_config']!r}")
+    if not isinstance(how["speculate"], bool):
+        raise ValueError(f"speculate: give True or False, not {how['speculate']!r}")
     stop = {} if how["stop"] is None else how["stop"]
     if not isinstance(stop, Mapping):
         raise ValueError(f"stop: give names and numbers, not {' '.join(repr(stop).split())}")

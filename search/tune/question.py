@@ -162,7 +162,7 @@ class Question(BaseModel):
         Raises:
             ValueError: it sets the axis, the seed or a name of ``over``, or has a search space.
         """
-        if not isinstance(config, Mapping):
+        if not isinstance(config, Mapping) or not all(isinstance(key, str) for key in config):
             raise ValueError(f"config: give names and their values, not {config!r}")
         self._check_names("config", config, (self.axis, self.seed_key, *self.over))
         for key, value in config.items():

@@ -42,6 +42,8 @@ REFUSED = [
     ({"run_config": {"name": "x"}}, "run_config: give a tune.RunConfig, not {'name': 'x'}"),
     ({"run_config": pd.NA}, "run_config: give a tune.RunConfig, not <NA>"),
     ({"config": pd.NA}, "config: give names and their values, not <NA>"),
+    ({"config": {1: 2}}, "config: give names and their values, not {1: 2}"),
+    ({"speculate": "no"}, "speculate: give True or False, not 'no'"),
     ({"stop": 0}, "stop: give names and numbers, not 0"),
     ({"stop": pd.Series([1, 2])}, "stop: give names and numbers, not 0 1 1 2 dtype"),
     ({"slots": pd.Series([1, 2])}, "slots: give a positive integer, not 0 1 1 2 dtype"),

@@ -225,6 +225,7 @@ def test_a_file_that_is_no_layer_is_refused(tmp_path: Path, text: str | bytes, s
 
 
 A_NUMBER, AT_MOST = "input should be a valid number", "string should have at most 100 characters"
+TOO_LARGE = f"input should be less than {2**63}"
 BOOL = "give one of type bool (input should be a valid boolean)"
 BAD_KEYS: tuple[tuple[Any, str], ...] = (
     (
@@ -242,6 +243,10 @@ BAD_KEYS: tuple[tuple[Any, str], ...] = (
     (
         {"flag": True, "groups": True},
         "model.groups: True is not valid; give one of type int (input should be a valid integer)",
+    ),
+    (
+        {"flag": True, "groups": 2**63},
+        f"model.groups: {2**63} is not valid; give one of type int ({TOO_LARGE})",
     ),
     (
         {"flag": True, "scale": 10**400},
