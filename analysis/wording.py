@@ -34,9 +34,11 @@ def rough_time(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """``12 s``, ``4 min``, ``3.1 h``: one number, where there is no room for more."""
+    """``12 s``, ``1.5 min``, ``14 min``, ``3.1 h``: one number, where there is no room for more."""
     if seconds < 90:
         return f"{seconds:.0f} s"
+    if seconds < 600:
+        return f"{seconds / 60:.1f} min"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
 
 

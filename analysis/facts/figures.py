@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import interval_point
-from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
+from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
 RANKS = (
@@ -21,9 +22,9 @@ SPLITS = (
 )
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
-    "triples whose value has a probability of at least τ, and the largest rank of an unfolding of "
-    "the 0/1 tensor softmax≥τ(L), which is a lower bound on its rank and cannot exceed its "
-    "longest side. Dashed: the same rank of the logits L."
+    "triples whose value has a probability of at least τ, and how far the rank of the 0/1 tensor "
+    "softmax≥τ(L) is from that of the logits L, whichever way. A rank is the largest of an "
+    "unfolding, a lower bound that cannot exceed the tensor's longest side."
 )
 
 
@@ -87,31 +88,29 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
     return Figure(name="totals", title=title, caption=SPLITS, panels=panels, columns=2)
 
 
-def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
-    """Accuracy and rank against tau.
+def draw_taus(rows: Sequence[Row]) -> Figure:
+    """Accuracy, and the mean distance of the rank from that of the logits, against tau.
 
     Args:
         rows: of ``rgr_dist.analysis.facts.tables.by_tau``.
-        rank_of_logits: the mean largest rank of an unfolding of L.
     """
     ticks = tuple(Tick(row["tau"], f"{row['tau']:g}".lstrip("0")) for row in rows)
     x = Axis("τ", 0.49, 1.0, ticks, "linear")
-    ranks = [row["rank"] for row in rows] + [rank_of_logits]
-    y = ratio_axis("rank of softmax≥τ(L), from below", ranks, pad=1.2)
-    level = Line(points=((x.low, rank_of_logits), (x.high, rank_of_logits)), look="target",
-                 label="of the logits", before=True)  # fmt: skip
+    top = math.ceil(max(row["gap"] for row in rows)) or 1
+    marks = tuple(Tick(top * i / 4, f"{top * i / 4:g}") for i in range(5))
+    y = Axis("distance from the rank of L", 0, top, marks, "linear")
     panels = []
-    for key, axis, column, more in (
-        ("accuracy", share_axis("accuracy at τ"), "accuracy", ()),
-        ("rank", y, "rank", (level,)),
+    for key, axis, words in (
+        ("accuracy", share_axis("accuracy at τ"), "accuracy"),
+        ("gap", y, "distance"),
     ):
-        at = tuple((row["tau"], row[column]) for row in rows)
-        points = tuple(Point(x=a, y=b, text=f"τ = {a:g}\n{key} {b:.3f}") for a, b in at)
-        lines = (*more, Line(points=at, look="series"))
+        at = tuple((row["tau"], row[key]) for row in rows)
+        points = tuple(Point(x=a, y=b, text=f"τ = {a:g}\n{words} {b:.3f}") for a, b in at)
+        lines = (Line(points=at, look="series"),)
         panels.append(Panel(x=x, y=axis, height=240, points=points, lines=lines))
     return Figure(
         name="taus",
-        title="Accuracy and rank against τ",
+        title="Accuracy and distance of ranks against τ",
         caption=TAU,
         panels=tuple(panels),
         columns=2,

@@ -60,7 +60,6 @@ def taus(results: StudyResults) -> Section | None:
     if not measured:
         return None
     at = facts.by_tau(measured)
-    logits = sum(row["rank_logits"] for row in measured) / len(measured)
     columns = [
         Column("τ", "tau", form="g"),
         Column("accuracy", "accuracy", form=".3f"),
@@ -80,7 +79,7 @@ def taus(results: StudyResults) -> Section | None:
     return Section(
         name="taus",
         title="The threshold on the probability",
-        figures=(draw_taus(at, logits),),
+        figures=(draw_taus(at),),
         shown=(table,),
         files={"taus": pd.DataFrame(at)},
     )

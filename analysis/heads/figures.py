@@ -27,9 +27,11 @@ BEST = (
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
-    "smallest of all. Bars run from the optimistic to the conservative D_K. An arrow starts at the "
-    "smallest width not excluded of a head count that is pruned (none of its widths near D_K* "
-    "passes, though wider ones may), censored (no allowed width passes), "
+    "smallest of all. Bars run from the optimistic to the conservative D_K."
+)
+ARROWS = (
+    " An arrow starts at the smallest width not excluded of a head count that is pruned (none of "
+    "its widths near D_K* passes, though wider ones may), censored (no allowed width passes), "
     "inconsistent (a width passes below one that fails) or not finished."
 )
 FRONTIER = (
@@ -138,10 +140,12 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
                 cell=cell["anchor"],
             )
         )
+    some_lack_it = any(point.arrow for panel in panels for point in panel.points)
+    splits = SPLITS + ARROWS * some_lack_it
     return Figure(
         name="splits" if arm == "h" else "frontier",
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
-        caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
+        caption=splits if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
         legend=(*(head_keys(listed) if arm == "h" else ()), *guide_key(cells, total)),
         columns=columns_of(cells),

@@ -13,7 +13,7 @@ from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.wording import plural, three_digits, with_limits, with_range
+from rgr_dist.analysis.wording import plural, span, three_digits, with_limits, with_range
 
 
 def sentences(fits: Fits) -> list[str]:
@@ -46,13 +46,26 @@ def headline(results: StudyResults) -> list[str]:
         if (best["status"] == "open").any():
             return [f"No threshold yet: the search of {cells} is not finished."]
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
+    so_far = " so far" if any(row["status"] == "open" for row in found) else ""
+    if len(found) > 1:
+        of = f"{len(found)} of " if len(found) < len(best) else ""
+        widths, heads = (span([row[key] for row in found]) for key in ("D_K", "h_star"))
+        every = plural(len(best), "cell")
+        return [f"{of}{every} need D_K* = {widths} at h* = {heads}{so_far}{_never(results)}."]
     first = found[0]
     width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
     at = f"D_K* = {width} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
-    so_far = " so far" if first["status"] == "open" else ""
-    more = len(found) - 1
-    others = [f"The table has {plural(more, 'more cell')}."] if more else []
-    return [f"At {names_of(results)[first['cell_id']]['full']}, {at}{so_far}.", *others]
+    low, high = first["h_low"], first["h_high"]
+    as_well = f"; {low} to {high} heads do about as well" if low != high else ""
+    where = names_of(results)[first["cell_id"]]["full"]
+    return [f"At {where}, {at}{so_far}{as_well}{_never(results)}."]
+
+
+def _never(results: StudyResults) -> str:
+    """The head counts that pass in no cell at any width allowed, in words; empty if all do."""
+    by_heads = results.thresholds.groupby("h")["status"].agg(set)
+    never = [str(h) for h, statuses in by_heads.items() if statuses == {"censored"}]
+    return f"; at h = {_and(never)} no width allowed passes" if never else ""
 
 
 def better_law(fits: Fits) -> Candidate | None:
@@ -72,11 +85,13 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     fit = "fits best of" if is_best else "fits about as well as the best of"
     said = [f"D_K* ≈ {numbers} {fit} {plural(fitted, 'law')} ({cells})."]
     is_papers = is_law(law, PROPORTIONAL, fits.cells)
-    if is_papers and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
+    test = next((test for test in fits.lack_of_fit if test.law == "D_K"), None)
+    if is_papers and test is not None and test.rejects:
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
-        best = f"{numbers}, the {kind} of {plural(fitted, 'law')}"
-        said = [f"{needed}; {best}, misses them by more than their noise."]
+        best = f"the {kind} of {plural(fitted, 'law')}, {numbers}"
+        by = f"{test.scatter:.0%}, where noise explains {test.noise:.0%}".replace("%", " %")
+        said = [f"{needed}; {best}, misses them by {by}."]
     if kept:
         said.append(f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well.")
     elif fitted > 1:

@@ -82,7 +82,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"math": math, "prose": prose}
+    environment.filters |= {"math": math, "prose": prose, "sentence": sentence}
     for name in ("duration", "number", "plural", "span", "three_digits"):
         environment.filters[name] = getattr(wording, name)
     environment.globals["panel"] = svg.page_panel
@@ -97,9 +97,15 @@ def math(text: Any) -> Markup:
     return Markup(re.sub(SIZES, r"<i>\1</i>", marked))
 
 
+def sentence(text: Any) -> Markup:
+    """``math`` in which no interval, ``[12–13]``, is broken over two lines."""
+    interval = r"\[[^\[\] ]+–[^\[\] ]+\]"
+    return Markup(re.sub(interval, r'<span class="whole">\g<0></span>', str(math(text))))
+
+
 def prose(text: Any) -> Markup:
     """A paragraph of our own words as one line of HTML, however many lines its template has."""
-    return Markup(" ").join(math(text).split())
+    return Markup(" ").join(sentence(text).split())
 
 
 @cache

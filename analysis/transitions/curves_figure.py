@@ -14,9 +14,9 @@ from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
-    "with the 95 % t-interval over seeds. Hollow: a mean of fewer seeds, enough for the verdict or "
-    "for a first look. Dashed: the target. {scale}"
+    "with the 95 % t-interval over seeds. {hollow}Dashed: the target. {scale}"
 )
+HOLLOW = "Hollow: a mean of fewer seeds, enough for the verdict or for a first look. "
 FEWER = "fewer seeds"
 """What a hollow mark means."""
 
@@ -43,10 +43,11 @@ def draw_curves(
     legend = (*head_keys(row["h"] for row in probes), *guide_key(cells, "D_K"))
     if any(row["collapsed"] or row["failed"] for row in probes):
         legend += (Key(text="with collapsed or failed runs", flawed=True),)
+    some_lack_seeds = not all(row["complete"] for row in probes)
     return Figure(
         name="curves",
         title="Mean test score against D_K",
-        caption=CAPTION.format(scale=scale),
+        caption=CAPTION.format(scale=scale, hollow=HOLLOW * some_lack_seeds),
         panels=panels,
         legend=legend,
         hollow=FEWER,

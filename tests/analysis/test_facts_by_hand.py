@@ -248,7 +248,8 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     assert [point.x for point in panel.points] == [1, 2, 3]
     assert [point.y for point in panel.points] == pytest.approx([0.6, 0.9, 0.2])
     assert [one.name for one in contents.sections(results)][:3] == ["summary", "totals", "cells"]
-    best = {"d_vo": 2, "D_V": 2, "cell_id": "one", "facts": 18}
-    assert (
-        facts.headline([best], study) == "At d_qk + d_vo = 4, D_V* is 2 in 1 of 1 cell of 18 facts."
-    )
+    passes = {"d_vo": 2, "D_V": 2, "cell_id": "one", "facts": 18, "D_V_fails": 0}
+    fails = passes | {"d_vo": None, "D_V": None, "D_V_fails": 3}
+    said = "At d_qk + d_vo = 4, D_V* is 2 in 1 of 1 cell of 18 facts"
+    assert facts.headline([passes, fails | {"D_V_fails": 1}], study) == f"{said}."
+    assert facts.headline([passes, fails], study) == f"{said}; a wider one fails in 1."

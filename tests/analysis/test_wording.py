@@ -69,7 +69,8 @@ NAN = float("nan")
         (rough_time, (4800,), "1 hour and 20 minutes"),
         (rough_time, (3_600_000,), "1 month, 10 days and 16 hours"),
         (clock, (89.9,), "90 s"),
-        (clock, (90,), "2 min"),
+        (clock, (90,), "1.5 min"),
+        (clock, (600,), "10 min"),
         (clock, (5399,), "90 min"),
         (clock, (5400,), "1.5 h"),
         (clock, (3_600_000,), "1,000.0 h"),
@@ -178,7 +179,9 @@ FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at 2 heads of width 10"
 @pytest.mark.parametrize(
     ("widths", "status", "words"),
     [
-        ([10, 44, None], "open", f"{FIRST.format('?')} so far. The table has 1 more cell."),
+        ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 so far."),
+        ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2."),
+        ([10], "open", f"{FIRST.format('?')} so far."),
         ([10], "found", f"{FIRST.format(20)}."),
         ([None, None], "censored",
          "No threshold in 2 cells: no head count passes at any width allowed."),
@@ -195,6 +198,18 @@ def test_the_headline_where_there_is_no_law(
     ]
     results = made_up.results_of(study, [], rows)
     assert " ".join(headline(results)) == words
+
+
+def test_head_counts_that_pass_nowhere_are_named() -> None:
+    study = made_up.study_of([(64, 16), (128, 16)], heads=[1, 2, 4])
+    rows = [
+        made_up.threshold_row(cell, h, d_k, status="found" if d_k else "censored")
+        for cell in study.cells
+        for h, d_k in ((1, None), (2, None if cell.m == 64 else 9), (4, 5))
+    ]
+    assert headline(made_up.results_of(study, [], rows)) == [
+        "2 cells need D_K* = 18 to 20 at h* = 2 to 4; at h = 1 no width allowed passes."
+    ]
 
 
 def summary_of(results: StudyResults) -> list[str]:

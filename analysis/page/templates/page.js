@@ -294,7 +294,7 @@
     if (rows.length > 6) {
       const count = make("span");
       count.setAttribute("role", "status");
-      const placeholder = rows[0].dataset.cell ? "such as (64, 16) or found" : "some of their words";
+      const placeholder = rows[0].dataset.cell ? `such as ${rows[0].cells[0].textContent}` : "some of their words";
       const input = make("input", { type: "search", placeholder });
       const filter = (text) => {
         const wanted = text.trim().toLowerCase();

@@ -30,6 +30,8 @@ def summary(pair: Pair, names: Names) -> Section:
         (clock(float(cost["seconds"].sum())), f"processor time, {name}") for cost, name in costs
     ]
     study, told = pair[0].study, caveats(pair, names)
+    if len(told) > 1:  # what differs, and whether that was trained to its end
+        told = [f"{told[0]} {told[-1]}", *told[1:-1]]
     return Section(
         name="summary",
         title=f"{names[0]} and {names[1]}",

@@ -152,8 +152,10 @@ def _mean_words(known: Sequence[Row], names: Names) -> list[str]:
     if all(row["ratio"] == 1 for row in known):
         return [f"D_K* is the same in {plural(len(known), 'cell')}."]
     if len(known) == 1:
-        ratio, at = known[0]["ratio_words"], known[0]["full"]
-        return [f"{names[1]} needs {ratio} times the D_K* of {names[0]} at {at}."]
+        one = known[0]
+        widths = f"{one['words_b']} against {one['words_a']}"
+        needs = f"{names[1]} needs {one['ratio_words']} times the D_K* of {names[0]}"
+        return [f"{needs} at {one['full']}: {widths}."]
     by_size: dict[str, list[float]] = {}
     for row in known:
         by_size.setdefault(row["size"], []).append(math.log(row["ratio"]))

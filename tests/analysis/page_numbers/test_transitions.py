@@ -130,7 +130,7 @@ def test_the_collapse(page: str, cells: Cells) -> None:
         assert agree(row["width, doublings"], 1 / slope, slack=0.1)
     said = words(page, "transitions")
     assert (
-        "The transitions of 12 cells lie on one curve with a reduced χ² of "
+        "The transitions of 12 cells scatter about one curve with a reduced χ² of "
         f"{quality[0]:.1f} over each cell's own DK*, "
     ) in said
     assert f"{quality[1]:.1f} over c · m′ log₂ m / dmodel" in said
