@@ -235,7 +235,7 @@ class Study:
         return _frame(best_records(self._results), self.search.sizes)
 
     def to_yaml(self) -> str:
-        """The study file, with every default written out."""
+        """The study file, with the defaults of what it uses written out."""
         return self.study.to_yaml()
 
     def explain(self, cell: CellName | None = None, h: int | Sequence[int] = ()) -> Explanation:

@@ -110,17 +110,10 @@ def check_values(table: pa.Table) -> None:
     Raises:
         ValueError: a key is missing, or a value is not allowed.
     """
-    table.validate(full=True)  # refuses text that is not UTF-8
     for name in table.column_names:
-        values = table[name]
-        if name in KEYS and values.null_count:
+        if name in KEYS and table[name].null_count:
             raise ValueError(f"a row without {name}")
-        if (kind := BOUNDS.get(name)) is not None:
-            values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-            has_nan = pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
-            ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
-            if has_nan or not all(kind.least <= end <= kind.most for end in ends):
-                raise ValueError(f"{name} is outside its bounds")
+    check_bounds(table, "runs")
     if not {"model", *RESULTS} <= set(table.column_names):
         return
     is_error = pc.is_in(table["model"], pa.array(n for n in MODELS if MODELS[n].minimised))
@@ -136,6 +129,24 @@ def check_values(table: pa.Table) -> None:
             BY_TAU.validate_json(text)
         except ValueError as error:
             raise ValueError("by_tau holds no list of [tau, accuracy, rank]") from error
+
+
+def check_bounds(table: pa.Table, of: str) -> None:
+    """Make sure that the numbers of a table are such as its columns may hold (``BOUNDS``).
+
+    Raises:
+        ValueError: one is not, or text is not UTF-8.
+    """
+    table.validate(full=True)
+    for name, kind in BOUNDS[of].items():
+        if name not in table.column_names:
+            continue
+        values = table[name]
+        values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+        has_nan = pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
+        ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
+        if has_nan or not all(kind.least <= end <= kind.most for end in ends):
+            raise ValueError(f"{name} is outside its bounds")
 
 
 def _check(holds: pa.ChunkedArray, fault: str) -> None:

@@ -38,26 +38,32 @@ class Kind:
 
 TEXT, YES_NO = Kind(pa.string()), Kind(pa.bool_())
 INT, LONG = Kind(pa.int32()), Kind(pa.int64())
-SIZE, STEPS = Kind(pa.int32(), 1), Kind(pa.int64(), 1)
+SIZE, STEPS, ITEMS = Kind(pa.int32(), 1), Kind(pa.int64(), 1), Kind(pa.int32(), 2)
 REAL, SHARE = Kind(pa.float64(), -float_info.max, float_info.max), Kind(pa.float64(), 0, 1)
 SCORE, SECONDS = Kind(pa.float64(), 0, float_info.max), Kind(pa.float64(), 0, 1e9)
 TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
 """A time up to the end of the year 9999."""
 
 
+BOUNDS: dict[str, dict[str, Kind]] = {}
+"""Bounds of the numbers in the columns of each table; scores that are shares are at most 1."""
+
+
 def _table(name: str, *columns: tuple[str, Kind, str]) -> pa.Schema:
+    BOUNDS[name] = {column: kind for column, kind, _ in columns if kind is not TEXT}
     fields = [pa.field(name, kind.type, metadata={"about": about}) for name, kind, about in columns]
     return pa.schema(fields, metadata={"table": name, "version": str(SCHEMA_VERSION)})
 
 
-COLUMNS_OF_RUNS = (
+RUNS = _table(
+    "runs",
     ("run_id", TEXT, "address of the run: a hash of config"),
     ("cell_id", TEXT, "hash of the part of config that describes the cell"),
     ("model", TEXT, "model variant"),
     ("graph", TEXT, "graph family; for facts, database family"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
     ("embedding", TEXT, "embedding family"),
-    ("m", SIZE, "number of items; for facts, of triples"),
+    ("m", ITEMS, "number of items; for facts, of triples"),
     ("d_model", SIZE, "embedding width"),
     ("h", SIZE, "number of heads"),
     ("d_k", SIZE, "key width of a head; for facts, d_qk"),
@@ -91,9 +97,6 @@ COLUMNS_OF_RUNS = (
     ("git_revision", TEXT, "source revision, if known"),
     ("config", TEXT, "canonical JSON of everything that the numbers depend on"),
 )
-RUNS = _table("runs", *COLUMNS_OF_RUNS)
-BOUNDS = {name: kind for name, kind, _ in COLUMNS_OF_RUNS if kind is not TEXT}
-"""Bounds of the numbers in columns of ``RUNS``; scores that are shares are also at most 1."""
 
 KEYS = (
     "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
@@ -131,11 +134,11 @@ THRESHOLDS = _table(
     ("model", TEXT, "model variant"),
     ("graph", TEXT, "graph family"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
-    ("m", INT, "number of items"),
-    ("d_model", INT, "embedding width"),
-    ("h", INT, "number of heads"),
-    ("d_k", INT, "smallest key width that passes; null unless found"),
-    ("D_K", INT, "h * d_k; null unless found"),
+    ("m", ITEMS, "number of items"),
+    ("d_model", SIZE, "embedding width"),
+    ("h", SIZE, "number of heads"),
+    ("d_k", SIZE, "smallest key width that passes; null unless found"),
+    ("D_K", SIZE, "h * d_k; null unless found"),
     ("D_K_low", INT, "optimistic D_K (App. A.2), or the smallest D_K not ruled out"),
     ("D_K_high", INT, "conservative D_K (App. A.2), or the smallest D_K known to pass"),
     ("status", TEXT, "found | censored | pruned | inconsistent | open"),
@@ -148,14 +151,14 @@ THRESHOLDS = _table(
         TEXT,
         "by the study alone: budget if D_K falls with more steps, otherwise unknown",
     ),
-    ("n_edges", INT, "number of relations m'; null in older tables, where it is degree * m"),
-    ("max_steps", LONG, "step limit of the threshold's runs"),
+    ("n_edges", SIZE, "number of relations m'; null in older tables, where it is degree * m"),
+    ("max_steps", STEPS, "step limit of the threshold's runs"),
     ("confirmed", YES_NO, "whether it passes on fresh seeds; null if that was not asked"),
     ("fresh_mean", REAL, "mean test score on the fresh seeds"),
     ("fresh_seeds", INT, "number of fresh seeds in fresh_mean"),
     ("D_K_first", INT, "smallest D_K that passes on the first seeds alone"),
-    ("d_vo", INT, "for facts: smallest value width that passes; null unless found"),
-    ("D_V", INT, "for facts: h * d_vo; null unless found"),
+    ("d_vo", SIZE, "for facts: smallest value width that passes; null unless found"),
+    ("D_V", SIZE, "for facts: h * d_vo; null unless found"),
     ("D_V_low", INT, "for facts: like D_K_low"),
     ("D_V_high", INT, "for facts: like D_K_high"),
     ("D_V_first", INT, "for facts: like D_K_first"),

@@ -23,7 +23,15 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rgr_dist.store.lock import Lock
-from rgr_dist.store.parts import UNREADABLE, check_values, is_outdated, parse, part_name, written
+from rgr_dist.store.parts import (
+    UNREADABLE,
+    check_bounds,
+    check_values,
+    is_outdated,
+    parse,
+    part_name,
+    written,
+)
 from rgr_dist.store.results import COMPARED, once_each
 from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.storage import Storage, StoreError, short
@@ -224,6 +232,7 @@ class Store(Storage):
                 schema=STUDY_TABLES[table],
                 page_checksum_verification=True,
             )
+            check_bounds(read, table)
             frame: pd.DataFrame = read.to_pandas()
         except UNREADABLE:  # it is derived from the runs and will be rewritten
             return None

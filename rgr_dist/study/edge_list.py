@@ -34,7 +34,7 @@ COLUMNS = (
     "an edge list has two columns, the source and the target of each edge, all of them whole "
     "numbers or all of them names, separated by a comma, spaces or tabs"
 )
-NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+NUMBER = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 """An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
 GLUED = r"[,;]|^[:|]|[:|]$"
 """Signs in a name among spaces which show that something else separates the names."""

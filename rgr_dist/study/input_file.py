@@ -36,6 +36,8 @@ RAISED_BY = "RGR_LARGEST_FILE"
 """The environment variable that sets another limit, in MiB, for every file."""
 Ends = tuple[tuple[str, ...], tuple[str, ...]]
 """The words that head a first and a second column."""
+INTEGER = r'-?[0-9]{1,18}|"-?[0-9]{1,18}"'
+"""An entry that is a whole number, in digits that every program reads."""
 EDGES = ("source", "src", "from"), ("target", "dst", "dest", "destination", "to")
 """The words that head the columns of an edge list."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
@@ -159,7 +161,7 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
     for at, whole in enumerate(io.StringIO(text_of(file), newline=None), 1):
         line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
-        if len(row) == 2 and all(re.fullmatch(r'-?\d{1,18}|"-?\d{1,18}"', one) for one in row):
+        if len(row) == 2 and all(re.fullmatch(INTEGER, one) for one in row):
             numbers.extend(int(one.strip('"')) for one in row)
         elif line and not (is_first and not any(map(str.isdigit, line))):
             raise ValueError(f"line {at} is '{line[:LONGEST]}'")

@@ -157,7 +157,7 @@ def _keys(
     for name, kind in types.items():
         if kind not in KINDS:
             raise ValueError(f"the key {name} is of type {kind}; give {', '.join(KINDS)}")
-        if name in ("file", "zoo"):
+        if name in ("file", "zoo", "cached", "loss", *METHODS):
             raise ValueError(f"the key {name} has the name of one of ours; give another")
     defaults = {
         name: _default(name, types[name], default)

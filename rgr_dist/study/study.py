@@ -139,7 +139,7 @@ class Study(Spec):
         return {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
 
     def to_yaml(self) -> str:
-        """The study with every default written out; loading it gives the same study."""
+        """The study with the defaults of what it uses; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
         models = {cell.model_name: self.written_model(cell) for cell in self.cells}

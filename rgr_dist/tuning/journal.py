@@ -7,13 +7,14 @@ results/studies/<name>/tuning.journal`` opens it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
@@ -55,8 +56,17 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
         StoreError: it cannot be read.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    most = math.inf if study.record.minimised else 1.0
     try:
-        return JournalStorage(StoredJournal(store, _path(study)))
+        journal = JournalStorage(StoredJournal(store, _path(study)))
+        for name in optuna.get_all_study_names(journal):
+            for trial in finished_trials(journal, name):
+                if trial.state is not TrialState.COMPLETE:
+                    continue
+                (score,) = trial.values
+                if type(score) not in (int, float) or not 0 <= score <= most:
+                    raise ValueError(f"trial {trial.number} has the score {score!r}")
+        return journal
     except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         raise StoreError(
             f"{journal_place(store, study)}: not a readable journal: {error}; move it away"

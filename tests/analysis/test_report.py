@@ -56,6 +56,7 @@ def finished(six_cells: Any) -> Any:
 
 def plain(text: str) -> str:
     """The page's words as they are written here, ``D_K*`` and not with a subscript."""
+    text = re.sub(r'<span class="whole">(.*?)</span>', r"\1", text)
     return re.sub(
         r"<i>(\w)</i>(?:<sub>(\w+)</sub>)?", lambda m: m[1] + (f"_{m[2]}" if m[2] else ""), text
     )

@@ -172,7 +172,7 @@ def test_of_studies_of_one_width_a_head_the_fewest_heads_are_told() -> None:
         assert line.startswith(f"In {name}, D_K* is {width} whose mean test F1")
 
 
-AT = "(m, d_model) = (64, 16)"
+AT, WIDTHS = "(m, d_model) = (64, 16)", "40 [38–42] against 20 [18–22]"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ AT = "(m, d_model) = (64, 16)"
         (
             {(64, 16): 10},
             {(64, 16): 20},
-            f"other needs 2.00 [1.73–2.33] times the D_K* of one at {AT}: 40 [38–42] against 20 [18–22].",
+            f"other needs 2.00 [1.73–2.33] times the D_K* of one at {AT}: {WIDTHS}.",
         ),
         ({(64, 16): 10}, {(64, 16): 0}, "No cell has a threshold in both."),
         ({(64, 16): 0}, {(64, 16): 10}, "No cell has a threshold in both."),

@@ -65,7 +65,7 @@ def test_in_a_part_of_an_earlier_version_none_changes_a_value(tmp_path: Path, fl
 def test_a_table_of_a_study_with_a_flipped_bit_is_not_read(tmp_path: Path) -> None:
     store, path = Store(tmp_path), tmp_path / "studies/s/thresholds.parquet"
     scores = [math.sin(h) ** 2 for h in range(99)]
-    rows = [{"cell_id": "a", "h": h, "mean_score": score} for h, score in enumerate(scores)]
+    rows = [{"cell_id": "a", "h": h, "mean_score": score} for h, score in enumerate(scores, 1)]
     store.write_study_table("s", "thresholds", rows)
     read = store.read_study_table("s", "thresholds")
     assert read is not None

@@ -197,7 +197,7 @@ BAD_FILES = {
             without(TEXT, "kind: str", f"{name}: str"),
             f"the key {name} has the name of one of ours; give another",
         )
-        for name in ("file", "zoo")
+        for name in ("file", "zoo", "scores", "parameters", "loss", "cached")
     },
     "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
     "a neighbour": (TEXT + "import os, beside.part\n", f"it imports beside.part {BESIDE}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import optuna
@@ -59,6 +60,21 @@ def test_a_last_line_without_an_end_is_left_out(tmp_path: Path) -> None:
     assert len(finished_trials(open_journal(store, study), NAME)) == 1
     add_trials(store, study, 1)
     assert len(finished_trials(open_journal(store, study), NAME)) == 2
+
+
+@pytest.mark.parametrize("score", ["[]", '["x"]', "[true]", "[7.5]", "[-1]", "[NaN]", "[0.1,0.2]"])
+def test_a_score_that_no_trial_can_have_is_told(score: str, tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 1)
+    place = Path(journal_place(store, study))
+    text = place.read_text()
+    (value,) = [
+        json.dumps(trial.values) for trial in finished_trials(open_journal(store, study), NAME)
+    ]
+    assert text.count(f'"values":{value}') == 1
+    place.write_text(text.replace(value, score))
+    with pytest.raises(StoreError, match=r"tuning\.journal: not a readable journal: "):
+        open_journal(store, study)
 
 
 @pytest.mark.parametrize(
