@@ -63,7 +63,8 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
     if not (low < high).all():
         raise ValueError("an interval is empty: its lower end is not below its upper end")
     state = _start(*data)
-    value, gradient, hessian = _derivatives(state, *data)
+    value, between = _log_likelihood(state, *data)
+    gradient, hessian = _derivatives(between, *data)
     going = np.arange(rows)  # fits that still climb; finished ones are left alone
     for _ in range(STEPS):
         now, slope = state[going], gradient[going]
@@ -76,11 +77,13 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
             if not left.any():
                 break
             at, trial = going[left], now[left] + share[left, None] * step[left]
-            reached, *others = _derivatives(trial, *(part[at] for part in data))
+            own = [part[at] for part in data]
+            reached, between = _log_likelihood(trial, *own)
             better = reached > value[at]
-            up = at[better]
-            state[up], value[up] = trial[better], reached[better]
-            gradient[up], hessian[up] = (part[better] for part in others)
+            if better.any():  # where rounding hides the growth, few of the halvings are
+                up = at[better]
+                state[up], value[up] = trial[better], reached[better]
+                gradient[up], hessian[up] = (part[better] for part in _derivatives(between, *own))
             left[left] = ~better
             share[left] /= 2
         going = going[~left]
@@ -133,10 +136,14 @@ def _start(low: Array, high: Array, x: Array, weight: Array) -> Array:
     return np.concatenate([beta / sigma[:, None], (1 / sigma)[:, None]], axis=1)
 
 
-def _derivatives(
+Between = tuple[Array, Array, Array]
+"""The ends of the intervals in units of σ about the line, and the log-probabilities between."""
+
+
+def _log_likelihood(
     state: Array, low: Array, high: Array, x: Array, weight: Array
-) -> tuple[Array, Array, Array]:
-    """Log-likelihood, gradient and Hessian in (γ, θ)."""
+) -> tuple[Array, Between]:
+    """The log-likelihood at (γ, θ), and what its derivatives follow from."""
     p = x.shape[2]
     centre = np.einsum("bnp,bp->bn", x, state[:, :p])
     with np.errstate(invalid="ignore"):
@@ -147,6 +154,15 @@ def _derivatives(
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p = log_large + np.log1p(-np.exp(np.minimum(log_small - log_large, 0.0)))
     log_p = np.maximum(log_p, -1e300)
+    return (weight * log_p).sum(axis=1), (a, b, log_p)
+
+
+def _derivatives(
+    between: Between, low: Array, high: Array, x: Array, weight: Array
+) -> tuple[Array, Array]:
+    """Gradient and Hessian of the log-likelihood in (γ, θ)."""
+    p = x.shape[2]
+    a, b, log_p = between
 
     def ratio(end: Array) -> Array:
         """φ(end) / P, at most e^300, whose square is finite: an interval of no weight adds 0."""
@@ -171,7 +187,7 @@ def _derivatives(
     hessian[:, :p, :p] = np.einsum("bn,bnp,bnq->bpq", weight * curve, x, x)
     hessian[:, p, :p] = hessian[:, :p, p] = np.einsum("bn,bnp->bp", weight * cross, x)
     hessian[:, p, p] = (weight * curve_theta).sum(axis=1)
-    return (weight * log_p).sum(axis=1), gradient, hessian
+    return gradient, hessian
 
 
 def _newton_step(gradient: Array, hessian: Array, capped: npt.NDArray[np.bool_]) -> Array:
