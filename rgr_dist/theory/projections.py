@@ -95,9 +95,10 @@ class _Head:
 
         A d_k above the rank of X only adds columns of zeros.
         """
-        query = np.linalg.eigh(A @ A.T)[1][:, ::-1][:, :d_k]
-        missing = ((0, 0), (0, d_k - query.shape[1]))
-        return cls(np.pad(query, missing), np.pad(A.T @ query, missing))
+        leading = np.linalg.eigh(A @ A.T)[1][:, ::-1][:, :d_k]
+        query, key = np.zeros((2, len(A), d_k), A.dtype)
+        query[:, : leading.shape[1]], key[:, : leading.shape[1]] = leading, A.T @ leading
+        return cls(query, key)
 
     def beyond(self, before: _Head, momentum: float) -> Factors:
         """Factors of self + momentum · (self - before), whose width is 2 d_k."""
