@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -44,8 +45,9 @@ def draw(
         return np.log(fails), np.log(passes)
 
 
-def table(lower: Array, upper: Array, sizes: tuple[tuple[int, int], ...] = SIZES) -> pd.DataFrame:
-    """One draw as the table of ``points``."""
+@cache
+def cells_of(sizes: tuple[tuple[int, int], ...]) -> pd.DataFrame:
+    """The table of ``points`` before any draw."""
     best = pd.DataFrame(
         {
             "m": [m for m, _ in sizes],
@@ -61,7 +63,11 @@ def table(lower: Array, upper: Array, sizes: tuple[tuple[int, int], ...] = SIZES
             "certificate": None,
         }
     )
-    cells = points(best, [1])
-    return cells.assign(
+    return points(best, [1])
+
+
+def table(lower: Array, upper: Array, sizes: tuple[tuple[int, int], ...] = SIZES) -> pd.DataFrame:
+    """One draw as the table of ``points``."""
+    return cells_of(sizes).assign(
         D_K_fails=np.exp(lower), D_K_passes=np.exp(upper), D_K=np.exp(np.minimum(upper, 700))
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from rgr_dist import paper
 from rgr_dist.analysis.heads.by_heads import by_heads_of
@@ -115,12 +115,12 @@ def test_the_predicted_heads_are_those_of_scipys_likelihood(
 ) -> None:
     own = fits.cells[fits.cells["h_star"].notna()]
     with np.errstate(divide="ignore"):  # h* at the fewest heads listed is open below
-        x, low, high = (np.log(own[name]) for name in ("compression", "h_above", "h_below"))
+        x, low, high = np.log(own[["compression", "h_above", "h_below"]].to_numpy().T)
 
     def loss(unknown: np.ndarray) -> float:
         a, b, log_sigma = unknown
         ends = [(end - a - b * x) / np.exp(log_sigma) for end in (low, high)]
-        share = stats.norm.cdf(ends[1]) - stats.norm.cdf(ends[0])
+        share = special.ndtr(ends[1]) - special.ndtr(ends[0])
         return -float(np.log(np.maximum(share, 1e-300)).sum())
 
     options = {"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000}
