@@ -37,10 +37,9 @@ def with_every_interval() -> Study:
     return study.model_copy(update={"search": search})
 
 
-def stored(root: Path, study: Study, more: Sequence[Row] = ()) -> Stored:
-    """A store with the study finished, a run of it tried twice, and these rows."""
+def stored(root: Path, study: Study, rows: list[Row], more: Sequence[Row] = ()) -> Stored:
+    """A store with the rows of the finished study, a run of it tried twice, and more rows."""
     store = Store(root)
-    rows = trained(study, store, as_the_paper)
     first = next(row for row in rows if row["cell_id"] == study.cells[0].cell_id)
     store.append([failed_row(h=first["h"], d_k=first["d_k"], cell=study.cells[0]), *more, *rows])
     page = write_report(open_results(study, store), root / "report").read_text("utf-8")
@@ -61,7 +60,8 @@ def of_other_studies(study: Study) -> Iterator[Row]:
 @pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """A store that holds the study and nothing else."""
-    return stored(tmp_path_factory.mktemp("alone"), with_every_interval())
+    study, root = with_every_interval(), tmp_path_factory.mktemp("alone")
+    return stored(root, study, trained(study, Store(root), as_the_paper))
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +70,7 @@ def shared(alone: Stored, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     known = {row["run_id"] for row in alone.rows}
     others = of_other_studies(load_study("base-grid"))
     more = [row for row in others if row["run_id"] not in known]
-    return stored(tmp_path_factory.mktemp("shared"), with_every_interval(), more)
+    return stored(tmp_path_factory.mktemp("shared"), with_every_interval(), alone.rows, more)
 
 
 @pytest.fixture(scope="session")
