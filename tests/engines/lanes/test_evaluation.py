@@ -55,7 +55,7 @@ def test_a_check_ends_early_only_if_it_cannot_be_passed(
     by_contexts.setattr(lanes_evaluation, "BETWEEN_LOOKS", between)
     lanes, lane = lanes_of(shape, [0, 1]), 1
     evaluation = Evaluation(lanes)
-    for _ in range(3):  # the contexts that were wrong come first from the second check on
+    for _ in range(6):  # the contexts that were wrong come first from the second check on
         lanes.advance(40)
         exact = Evaluation(lanes).score(lane, lanes.tasks[lane].validation)
         assert evaluation.validate(lane, 1.0) is None
