@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,9 @@ def headline(rows: Rows, study: Study) -> str:
     total = study.search.total
     at = f"At d_qk + d_vo = {total}, " if total else ""
     said = f"{at}D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
-    if wider := {row["cell_id"] for row in rows if row["D_V_fails"] > best.get(row["cell_id"], 0)}:
-        said += f"; a wider one fails in {len(wider)}" if total else ""
+    failed = [row for row in rows if row["D_V_fails"] > best.get(row["cell_id"], math.inf)]
+    if total and failed:
+        said += f"; in {len({row['cell_id'] for row in failed})} of them a wider one fails"
     if len(study.search.arms) > 1 and not total:
         least = min(row[arm] for row in rows)
         narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]

@@ -47,24 +47,25 @@ def headline(results: StudyResults) -> list[str]:
             return [f"No threshold yet: the search of {cells} is not finished."]
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
     so_far = " so far" if any(row["status"] == "open" for row in found) else ""
-    if len(found) > 1:
+    if len(best) > 1 and not results.study.has_budgets:
         of = f"{len(found)} of " if len(found) < len(best) else ""
         widths, heads = (span([row[key] for row in found]) for key in ("D_K", "h_star"))
-        every = plural(len(best), "cell")
-        return [f"{of}{every} need D_K* = {widths} at h* = {heads}{so_far}{_never(results)}."]
+        need = f"{of}{plural(len(best), 'cell')} need{'s' if len(found) == 1 else ''}"
+        return [f"{need} D_K* = {widths} at h* = {heads}{so_far}{_never(results)}."]
     first = found[0]
     width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
     at = f"D_K* = {width} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
     low, high = first["h_low"], first["h_high"]
-    as_well = f"; {low} to {high} heads do about as well" if low != high else ""
+    as_well = f"; of {low} to {high} heads, others do about as well" if low != high else ""
     where = names_of(results)[first["cell_id"]]["full"]
     return [f"At {where}, {at}{so_far}{as_well}{_never(results)}."]
 
 
 def _never(results: StudyResults) -> str:
     """The head counts that pass in no cell at any width allowed, in words; empty if all do."""
-    by_heads = results.thresholds.groupby("h")["status"].agg(set)
-    never = [str(h) for h, statuses in by_heads.items() if statuses == {"censored"}]
+    cells = len(results.study.cells)
+    by_heads = results.thresholds.groupby("h")["status"].agg(list)
+    never = [str(h) for h, each in by_heads.items() if each == ["censored"] * cells]
     return f"; at h = {_and(never)} no width allowed passes" if never else ""
 
 
@@ -90,7 +91,9 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
         best = f"the {kind} of {plural(fitted, 'law')}, {numbers}"
-        by = f"{test.scatter:.0%}, where noise explains {test.noise:.0%}".replace("%", " %")
+        by = "more than their noise"
+        if test.scatter > test.noise:
+            by = f"{test.scatter:.0%}, where noise explains {test.noise:.0%}".replace("%", " %")
         said = [f"{needed}; {best}, misses them by {by}."]
     if kept:
         said.append(f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well.")

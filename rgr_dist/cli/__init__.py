@@ -9,6 +9,7 @@ compares theory with data.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import io
 import os
@@ -113,6 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a question mark where it lacks a sign such as ✓
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
+    atexit.register(interrupt.leave)  # before Ray is imported, and so called after Ray's own
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is after nohup
             signal.signal(number, interrupt)
@@ -127,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         status = status or _unwritten(error)
         sys.stdout = nowhere()  # what the old one still buffers would fail again at exit
+    interrupt.status = status
     sys.exit(status)
 
 
@@ -195,6 +198,7 @@ class _Interrupt:
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
         self.first: float | None = None
+        self.status: int | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -204,6 +208,14 @@ class _Interrupt:
         if now - self.first > TOGETHER:
             get_console().show_cursor()  # which a live table hides
             os._exit(_interrupted(self._arguments))
+
+    def leave(self) -> None:
+        """After an interrupt, end a process whose Ray had not quite started.
+
+        Threads of Ray's compiled code may run on, and would crash as Python takes down the rest.
+        """
+        if self.first is not None and self.status is not None:
+            os._exit(self.status)
 
 
 def _resume(arguments: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ belong to one study and can be rebuilt from the runs and the study file alone. `
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from sys import float_info
 
 import pyarrow as pa
@@ -41,17 +42,20 @@ INT, LONG = Kind(pa.int32()), Kind(pa.int64())
 SIZE, STEPS, ITEMS = Kind(pa.int32(), 1), Kind(pa.int64(), 1), Kind(pa.int32(), 2)
 REAL, SHARE = Kind(pa.float64(), -float_info.max, float_info.max), Kind(pa.float64(), 0, 1)
 SCORE, SECONDS = Kind(pa.float64(), 0, float_info.max), Kind(pa.float64(), 0, 1e9)
+MEAN = Kind(pa.float64(), 0, inf)
+"""A mean over seeds; that of errors is infinite if a run diverged."""
+PAIRS = Kind(pa.int64(), 0, LARGEST_COUNT**2)
 TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
 """A time up to the end of the year 9999."""
-
-
 BOUNDS: dict[str, dict[str, Kind]] = {}
 """Bounds of the numbers in the columns of each table; scores that are shares are at most 1."""
 
 
 def _table(name: str, *columns: tuple[str, Kind, str]) -> pa.Schema:
     BOUNDS[name] = {column: kind for column, kind, _ in columns if kind is not TEXT}
-    fields = [pa.field(name, kind.type, metadata={"about": about}) for name, kind, about in columns]
+    fields = [
+        pa.field(column, kind.type, metadata={"about": about}) for column, kind, about in columns
+    ]
     return pa.schema(fields, metadata={"table": name, "version": str(SCHEMA_VERSION)})
 
 
@@ -178,7 +182,7 @@ DECISIONS = _table(
     ("first_seed", INT, "smallest of the seeds behind the verdict"),
     ("reason", TEXT, "why this probe came next"),
     ("verdict", TEXT, "pass | fail | open"),
-    ("mean_score", REAL, "mean test score over the seeds that ran"),
+    ("mean_score", MEAN, "mean test score over the seeds that ran"),
     ("n_seeds", INT, "number of seeds that ran"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
     ("evidence", TEXT, "what decided the verdict, such as the curtailment of seeds"),
@@ -200,6 +204,6 @@ ALL_PAIRS = _table(
     ("bits", INT, "bits per parameter in that format"),
     ("score", REAL, "micro-F1 on the sampled test contexts"),
     ("f1", REAL, "micro-F1 on all m * m pairs"),
-    ("failed_pairs", LONG, "number of wrong pairs, of all pairs"),
+    ("failed_pairs", PAIRS, "number of wrong pairs, of all pairs"),
     ("margin", REAL, "how far scores stay from tau; if a pair is wrong, minus the largest miss"),
 )

@@ -155,7 +155,7 @@ class Search(Spec):
         return (self.total - d_qk,) if self.total else self.widths
 
     def written(self) -> dict[str, Any]:
-        """Its keys as a study file has them: those of its axis, with every default."""
+        """Its keys as a study file has them: those of its axis, with their defaults."""
         return self.model_dump(mode="json", exclude=set(OF_D_K) if self.axis == "d_vo" else None)
 
     def lists(self, arm: int) -> bool:

@@ -252,4 +252,6 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     fails = passes | {"d_vo": None, "D_V": None, "D_V_fails": 3}
     said = "At d_qk + d_vo = 4, D_V* is 2 in 1 of 1 cell of 18 facts"
     assert facts.headline([passes, fails | {"D_V_fails": 1}], study) == f"{said}."
-    assert facts.headline([passes, fails], study) == f"{said}; a wider one fails in 1."
+    assert facts.headline([passes, fails], study) == f"{said}; in 1 of them a wider one fails."
+    other = fails | {"cell_id": "other"}
+    assert facts.headline([passes, other], study) == f"{said.replace('1 cell', '2 cells')}."

@@ -138,7 +138,7 @@ def test_a_threshold_on_a_coarse_grid_is_not_held_against_the_papers(tmp_path: P
         ("empty", ["No threshold yet: the search of 6 cells is not finished.",
                    "No cell has a threshold to set beside the paper",
                    "Nothing has been trained yet."]),
-        ("half done", ["D_K* = 21 [21–21] at 1 head of width 21 so far", "[14–24]",
+        ("half done", ["1 of 4 cells needs D_K* = 21 at h* = 1 so far.", "[14–24]",
                        "open: the search is not finished",
                        "The study is not finished: 4 of 4 cells are open"]),
         ("all censored", ["No threshold in 4 cells: no head count passes at any width allowed.",

@@ -180,6 +180,7 @@ FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at 2 heads of width 10"
     ("widths", "status", "words"),
     [
         ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 so far."),
+        ([10, None], "open", "1 of 2 cells needs D_K* = 20 at h* = 2 so far."),
         ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2."),
         ([10], "open", f"{FIRST.format('?')} so far."),
         ([10], "found", f"{FIRST.format(20)}."),
@@ -209,6 +210,9 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
     ]
     assert headline(made_up.results_of(study, [], rows)) == [
         "2 cells need D_K* = 18 to 20 at h* = 2 to 4; at h = 1 no width allowed passes."
+    ]
+    assert headline(made_up.results_of(study, [], rows[1:])) == [
+        "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far."  # one cell's h = 1 is not known
     ]
 
 

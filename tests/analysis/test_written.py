@@ -50,7 +50,7 @@ def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path
     home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
     assert written.address == f"{home}/{HOME}/report/index.html"
     at = r"At \(m, d_model\) = \(\d+, \d+\), D_K\* = \d+ \[\d+–\d+\] at \d+ heads? of width \d+"
-    assert re.fullmatch(rf"{at}(; \d to \d heads do about as well)?\.", written.headline)
+    assert re.fullmatch(rf"{at}(; of \d to \d heads, others do about as well)?\.", written.headline)
     page, files = report(results)
     assert store.read_text(f"{HOME}/report/index.html") == page
     for name, content in files.items():

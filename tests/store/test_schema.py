@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,3 +54,23 @@ def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None
     assert store.read_study_table("study", name) is None
     store.write_study_table("study", name, [])
     assert store.read_study_table("study", name).empty
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "is_read"),
+    [
+        ("decisions", {"mean_score": math.inf}, True),  # of errors, where a run diverged
+        ("decisions", {"mean_score": math.nan}, False),
+        ("thresholds", {"D_K_low": 0, "confirmed": False}, True),
+        ("thresholds", {"D_K": 0}, False),
+        ("thresholds", {"m": 1}, False),
+        ("all_pairs", {"failed_pairs": 2_400_000_000, "margin": -0.5}, True),
+        ("all_pairs", {"failed_pairs": -1}, False),
+    ],
+)
+def test_numbers_of_a_studys_table_are_such_as_it_may_hold(
+    name: str, row: dict[str, float], is_read: bool, tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    store.write_study_table("study", name, [{"cell_id": "a", "h": 1}, row])
+    assert (store.read_study_table("study", name) is not None) == is_read
