@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import interval_point
-from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
+from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, score_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
 RANKS = (
@@ -18,7 +18,7 @@ RANKS = (
 )
 SPLITS = (
     "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "
-    "split the same d_qk + d_vo. Dashed: the target."
+    "split the same d_qk + d_vo. Dashed: the target. The axis widens towards 1."
 )
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
@@ -79,7 +79,7 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
         points.setdefault((row["anchor"], row["short"]), []).append(point)
     panels = tuple(
         Panel(
-            title=(name,), x=x, y=share_axis("mean score"), points=tuple(own), cell=cell,
+            title=(name,), x=x, y=score_axis("mean score"), points=tuple(own), cell=cell,
             lines=(level, Line(points=tuple((point.x, point.y) for point in own), look="series")),
         )
         for (cell, name), own in points.items()

@@ -47,18 +47,22 @@ def headline(results: StudyResults) -> list[str]:
             return [f"No threshold yet: the search of {cells} is not finished."]
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
     so_far = " so far" if any(row["status"] == "open" for row in found) else ""
+    at = f"D_K* = {_over(found, 'D_K', 'D_K_low', 'D_K_high')}"
+    at += f" at h* = {_over(found, 'h_star', 'h_low', 'h_high')}{so_far}{_never(results)}"
     if len(best) > 1 and not results.study.has_budgets:
         of = f"{len(found)} of " if len(found) < len(best) else ""
-        widths, heads = (span([row[key] for row in found]) for key in ("D_K", "h_star"))
         need = f"{of}{plural(len(best), 'cell')} need{'s' if len(found) == 1 else ''}"
-        return [f"{need} D_K* = {widths} at h* = {heads}{so_far}{_never(results)}."]
-    first = found[0]
-    width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
-    at = f"D_K* = {width} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
-    low, high = first["h_low"], first["h_high"]
-    as_well = f"; of {low} to {high} heads, others do about as well" if low != high else ""
-    where = names_of(results)[first["cell_id"]]["full"]
-    return [f"At {where}, {at}{so_far}{as_well}{_never(results)}."]
+        return [f"{need} {at}."]
+    return [f"At {names_of(results)[found[0]['cell_id']]['full']}, {at}."]
+
+
+def _over(rows: Sequence[Mapping[Any, Any]], key: str, low: str, high: str) -> str:
+    """The range of a number over some cells; if it is the same in all, with its interval."""
+    if len({row[key] for row in rows}) > 1:
+        return span([row[key] for row in rows])
+    lows, highs = ([row[end] for row in rows] for end in (low, high))
+    ends = (None if None in each else choose(each) for each, choose in ((lows, min), (highs, max)))
+    return with_range(rows[0][key], *ends)
 
 
 def _never(results: StudyResults) -> str:

@@ -173,15 +173,15 @@ def test_every_cell_has_a_name_of_its_own() -> None:
     ]  # fmt: skip
 
 
-FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at 2 heads of width 10"
+FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at h* = 2 [2–2]"
 
 
 @pytest.mark.parametrize(
     ("widths", "status", "words"),
     [
-        ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 so far."),
-        ([10, None], "open", "1 of 2 cells needs D_K* = 20 at h* = 2 so far."),
-        ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2."),
+        ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 [2–2] so far."),
+        ([10, None], "open", "1 of 2 cells needs D_K* = 20 [?–20] at h* = 2 [2–2] so far."),
+        ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2 [2–2]."),
         ([10], "open", f"{FIRST.format('?')} so far."),
         ([10], "found", f"{FIRST.format(20)}."),
         ([None, None], "censored",

@@ -49,8 +49,8 @@ def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path
     written = publish(results, store)
     home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
     assert written.address == f"{home}/{HOME}/report/index.html"
-    at = r"At \(m, d_model\) = \(\d+, \d+\), D_K\* = \d+ \[\d+–\d+\] at \d+ heads? of width \d+"
-    assert re.fullmatch(rf"{at}(; of \d to \d heads, others do about as well)?\.", written.headline)
+    at = r"At \(m, d_model\) = \(\d+, \d+\), D_K\* = \d+ \[\d+–\d+\] at h\* = \d+ \[\d+–\d+\]\."
+    assert re.fullmatch(at, written.headline)
     page, files = report(results)
     assert store.read_text(f"{HOME}/report/index.html") == page
     for name, content in files.items():
