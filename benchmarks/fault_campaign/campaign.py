@@ -24,6 +24,7 @@ from fault_campaign.nodes import Nodes
 from fault_campaign.record import Record
 from fault_campaign.resources import memory_in_use, small_disk, write_until_full
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED
+from rgr_dist.faults import EXIT_BROKEN
 
 STUDY: dict[str, Any] = {
     "name": "faults",
@@ -55,6 +56,8 @@ CLUSTERS = 3
 """Clusters whose nodes are killed: each takes a third of the kills."""
 KILLS_EVERY = 0.3
 """Mean seconds from a new row to the death of a node."""
+DOCUMENTED = (0, EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_BROKEN, EXIT_INTERRUPTED)
+"""The statuses with which a driver may end, unless it is killed."""
 NO_PROGRESS = 25
 """Drivers in a row that store nothing, after which a study counts as stuck."""
 
@@ -243,6 +246,8 @@ class Campaign:
                 break
             if status not in (0, EXIT_FAILED_RUNS, EXIT_INTERRUPTED, -signal.SIGKILL):
                 self.say(f"a driver ended with status {status}: {self._tail()}")
+            if status not in (*DOCUMENTED, -signal.SIGKILL):
+                self.wrong.append(f"a driver ended with status {status}")
             may_tear = tear and status != 0  # a finished store is compared as it is
             if may_tear and self.draw.random() < 0.1 and (parts := ledger.parts()):
                 part = self.draw.choice(parts)
