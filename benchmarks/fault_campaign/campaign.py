@@ -246,7 +246,8 @@ class Campaign:
                 break
             if status not in (0, EXIT_FAILED_RUNS, EXIT_INTERRUPTED, -signal.SIGKILL):
                 self.say(f"a driver ended with status {status}: {self._tail()}")
-            if status not in (*DOCUMENTED, -signal.SIGKILL):
+            # A signal in a driver's last moments kills it as any Python; a shell says 130.
+            if status not in (*DOCUMENTED, -signal.SIGKILL, -signal.SIGINT):
                 self.wrong.append(f"a driver ended with status {status}")
             may_tear = tear and status != 0  # a finished store is compared as it is
             if may_tear and self.draw.random() < 0.1 and (parts := ledger.parts()):
