@@ -99,10 +99,17 @@ class Storage:
                     path.rmdir()
 
     def files(self, folder: str) -> list[pafs.FileInfo]:
-        """A folder's entries, with ``base_name``, ``type`` and ``mtime``; none if it is missing."""
-        selector = pafs.FileSelector(folder, allow_not_found=True)
+        """A folder's entries, with ``base_name``, ``type`` and ``mtime``; none if it is missing.
+
+        Names that are not UTF-8 are left out: none of ours is one.
+        """
+        selector, entries = pafs.FileSelector(folder, allow_not_found=True), []
         with self._reported("cannot be read"):
-            return list(self._fs.get_file_info(selector))
+            for entry in self._fs.get_file_info(selector):
+                with suppress(UnicodeDecodeError):
+                    _ = entry.base_name
+                    entries.append(entry)
+        return entries
 
     def read_text(self, relative: str) -> str | None:
         """A stored text file, or None if there is none; bytes that are not UTF-8 read as �."""

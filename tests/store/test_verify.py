@@ -256,3 +256,14 @@ def test_a_store_that_is_not_there_is_bad_input(
     assert call(["verify", "--store", str(tmp_path / "nowhere")]) == 2
     assert "there is no store" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_not_utf_8_is_none_of_ours(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row()])
+    store.write_study_table("s", "thresholds", [])
+    for folder in ("runs", "studies", "studies/s", "."):
+        (tmp_path / folder / os.fsdecode(b"odd\xff.parquet")).write_bytes(b"")
+    assert store.studies() == ["s"]
+    assert len(store.parts()) == 1
+    assert verify(store).problems == []
