@@ -114,7 +114,9 @@ def side_by_side(
                 "report of both sets the rest side by side"
             )
     names = (first.name, second.name)
-    if names[0] == names[1]:
+    if names[0] == names[1] and is_same:
+        names = (one, other)
+    elif names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
     yield pair, names, store
     for study, out, results in zip((one, other), (stores[0], stores[-1]), pair, strict=True):

@@ -122,6 +122,7 @@ def _solved(store: Store) -> pd.DataFrame:
     if not known:
         return pd.DataFrame(columns=["cell_id", "model", "graph"])
     found = pd.concat(known).query("status == 'found'").sort_values(["D_K", "h"])
+    found = found.dropna(subset=["D_K", "h", "m", "d_model"])
     return found.drop_duplicates("cell_id").sort_values("cell_id")
 
 

@@ -385,3 +385,16 @@ def test_a_command_without_an_output_does_its_work() -> None:
         [*RGR, "studies"], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1)
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_two_studies_of_one_name_in_one_store_are_told_apart_by_their_files(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = shutil.copytree(finished / "results", tmp_path / "results")
+    text = (finished / "small.yaml").read_text()
+    other = tmp_path / "other.yaml"
+    other.write_text(text.replace("seeds: ", "extra_seeds: 1\n  seeds: ", 1))
+    files = [str(finished / "small.yaml"), str(other)]
+    assert call(["compare", *files, "--store", str(store), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["found"]
+    assert all(file in found for file in files)

@@ -154,7 +154,15 @@ def test_cells_of_another_kind_a_cell_itself_and_a_damaged_table_teach_nothing(
     table.loc[0, name] = {"model": "softmax", "graph": "regular", "cell_id": cell.cell_id}[name]
     store.write_study_table("solved", "thresholds", records(table))
     assert expectations(study, store) == {cell.cell_id: papers_expectation(cell)}
-    for impossible in ({"D_K": -1}, {"n_edges": 0}, {"d_model": 0}, {"m": 1}, {"h": 0}):
+    for impossible in (
+        {"D_K": -1},
+        {"n_edges": 0},
+        {"d_model": 0},
+        {"m": 1},
+        {"h": 0},
+        {"D_K": None},
+        {"m": None},
+    ):
         store.write_study_table("solved", "thresholds", records(table.assign(**impossible)))
         assert expectations(study, store) == {cell.cell_id: papers_expectation(cell)}
     (tmp_path / "studies/solved/thresholds.parquet").write_bytes(b"PAR1 and no more")
