@@ -59,9 +59,11 @@ def headline(rows: Rows, study: Study) -> str:
     total = study.search.total
     at = f"At d_qk + d_vo = {total}, " if total else ""
     said = f"{at}D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
-    failed = [row for row in rows if row["D_V_fails"] > best.get(row["cell_id"], math.inf)]
-    if total and failed:
-        said += f"; in {len({row['cell_id'] for row in failed})} of them a wider one fails"
+    fails = {
+        row["cell_id"] for row in rows if row["D_V_fails"] > best.get(row["cell_id"], math.inf)
+    }
+    if total and fails:
+        said += f"; in {len(fails)} of them a wider one fails"
     if len(study.search.arms) > 1 and not total:
         least = min(row[arm] for row in rows)
         narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]
