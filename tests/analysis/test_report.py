@@ -68,6 +68,7 @@ def written(results: Any, folder: Path) -> str:
     page = Page(text)
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))
+    assert ".whole { white-space: nowrap; }" in text  # intervals are not broken over lines
     assert not re.search(r">\s*(nan|None|&lt;NA&gt;)\b", text)
     assert not re.search(
         r'"[^"<>]*\b(nan|inf)\b[^"<>]*"', " ".join(re.findall(r"<svg.*?</svg>", text, flags=re.S))
