@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 from rgr_dist.faults import UserError
 from rgr_dist.search.tune.connect import default_address
@@ -29,7 +30,7 @@ class Execution:
             are left alone.
 
     Raises:
-        UserError: the number of CPUs or the share of a GPU is not valid.
+        UserError: the number of CPUs, the share of a GPU or the address is not valid.
     """
 
     cpus: int | None = None
@@ -39,11 +40,16 @@ class Execution:
     retry_failed: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no worker can have."""
-        if self.cpus is not None and not 1 <= self.cpus <= MOST_CPUS:
-            raise UserError(f"--cpus {self.cpus}: give 1 to {MOST_CPUS:,}; by default all are used")
-        if not 0 <= self.gpus < math.inf:
-            raise UserError(f"--gpus {self.gpus}: give a share of a GPU, or 0 to train on CPUs")
+        """Refuse what no worker can have."""
+        cpus, gpus, address = self.cpus, self.gpus, self.address
+        if not (cpus is None or (isinstance(cpus, Integral) and 1 <= cpus <= MOST_CPUS)):
+            raise UserError(f"--cpus {cpus!r}: give 1 to {MOST_CPUS:,}; by default all are used")
+        if not (isinstance(gpus, Real) and 0 <= gpus < math.inf):
+            raise UserError(f"--gpus {gpus!r}: give a share of a GPU, or 0 to train on CPUs")
+        if not isinstance(address, str):
+            raise UserError(
+                f"--address {address!r}: give local, auto, HOST:PORT or ray://HOST:PORT"
+            )
 
 
 HERE = Execution(address="local")

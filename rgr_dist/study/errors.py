@@ -77,13 +77,13 @@ def _explain(error: Any, document: Any) -> tuple[str, str]:
     if kind == "missing":
         return path, "missing; it has no default"
     if kind == "union_tag_invalid":
-        path, kind, given = f"{path}.family", "literal_error", error["ctx"]["tag"]
+        path, kind, given = f"{path}.family", "literal_error", given["family"]
         error["ctx"]["expected"] = error["ctx"]["expected_tags"]
     if kind == "literal_error":
         valid = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        return path, f"{_shown(given)} is not known; {nearest(given, valid)}"
+        return path, f"{as_written(given)} is not known; {nearest(given, valid)}"
     wanted = WANTED.get(kind, error["msg"][0].lower() + error["msg"][1:])
-    return path, f"{_shown(given)} is not valid: {wanted}"
+    return path, f"{as_written(given)} is not valid: {wanted}"
 
 
 def _path(error: Any, document: Any) -> str:
@@ -100,7 +100,7 @@ def _path(error: Any, document: Any) -> str:
     return path
 
 
-def _shown(given: Any) -> str:
+def as_written(given: Any) -> str:
     """A value as a study would write it, cut short."""
     try:
         text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)

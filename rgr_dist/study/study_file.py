@@ -21,7 +21,7 @@ from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
 from rgr_dist.study.edge_list import EdgesFile, counted_items, load_edges
-from rgr_dist.study.errors import StudyError, validated, within
+from rgr_dist.study.errors import StudyError, as_written, validated, within
 from rgr_dist.study.input_file import FileKeys
 from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
@@ -147,8 +147,7 @@ class _Expansion:
         self.written, self.home = written, home
         self.files: Files = {}
         self.models = self._models()
-        # A model that is no text, such as 3, is refused with its first cell.
-        self.record: Model = MODELS.get(str(self.models[0]["model"]), MODELS["max"])
+        self.record: Model = MODELS[self.models[0]["model"]]
         self.table: TableFile | None = None
         if written.embedding.get("family") == "table":
             with within("embedding."):
@@ -166,12 +165,12 @@ class _Expansion:
             return [self._model(listed)]
         if not listed:
             raise StudyError("model: an empty list; name one, such as max")
-        models = [self._model(one) for one in listed]
+        models = [self._model(one, f"model[{i}]") for i, one in enumerate(listed)]
         names = [one["layer"].shown if "layer" in one else one["model"] for one in models]
         for i, one in enumerate(models):
             if names[i] in names[:i]:
                 raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
-            if len(models) > 1 and MODELS.get(str(one["model"]), MODELS["file"]).loss != "edges":
+            if len(models) > 1 and MODELS[one["model"]].loss != "edges":
                 raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
             is_made = i > 0 and "construction" in one
             if is_made and self.written.search.mode != "widest":
@@ -182,22 +181,27 @@ class _Expansion:
                 raise StudyError(f"model[{i}]: {names[i]} is trained; list it before constructions")
         return models
 
-    def _model(self, written: Any) -> Keys:
+    def _model(self, written: Any, place: str = "model") -> Keys:
         """The model of cells: a name, or a mapping that names a construction or a layer."""
         if isinstance(written, str) and written.endswith(".py"):
             written = {"file": written}
         if not isinstance(written, Mapping):
-            if isinstance(written, str) and written not in MODELS:
+            if not isinstance(written, str) or written not in MODELS:
                 known = nearest(written, [name for name in MODELS if name != "file"])
-                near = difflib.get_close_matches(written, zoo(), 1)
+                near = difflib.get_close_matches(str(written), zoo(), 1)
                 how = HOW.replace("NAME", near[0]) if near else HOW
-                raise StudyError(f"model: '{written}' is not known; {known}; {how}")
+                raise StudyError(f"{place}: {as_written(written)} is not known; {known}; {how}")
             return {"model": written}
         if not {"file", "zoo"}.isdisjoint(written):
             layer, named = load_layer(written, self.home)
             self.files[layer.digest] = named
             return {"model": "file", "layer": layer}
-        chosen = validated(ConstructionModel, written, "model.")
+        if "construction" not in written:
+            valid = nearest(next(iter(written), ""), ["construction", "file", "zoo"])
+            raise StudyError(
+                f"{place}: {as_written(written)} has no key that names a model; {valid}"
+            )
+        chosen = validated(ConstructionModel, written, f"{place}.")
         options = chosen.model_dump(exclude={"construction"})
         return {"model": construction_name(chosen.construction), "construction": options}
 
@@ -272,12 +276,17 @@ class _Expansion:
         database, facts = (self.written.merged(part, item) for part in ("database", "facts"))
         if self.record.holds == "relations":
             other = {"database": database, "facts": facts}
-            unused = {part: keys for part, keys in other.items() if keys}
+            for part, keys in other.items():
+                if keys:
+                    raise StudyError(
+                        f"{places.get(part, '')}{part}: model {self.record.name} does not use it; "
+                        "leave it out, or give model: facts"
+                    )
             m: Sequence[int] = item.m
             if not m and graphs[0].get("family") == "edges":
                 with within(f"{places.get('graph', '')}graph.file: "):
                     m = [counted_items(graphs[0])]
-            return [{"m": one, **unused} for one in m] or [unused]
+            return [{"m": one} for one in m] or [{}]
         stored = self._databases(database, places.get("database", ""))
         judged = _each(facts)
         _check_number(len(stored) * max(1, len(item.m)) * len(judged))

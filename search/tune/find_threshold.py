@@ -151,7 +151,7 @@ def find_thresholds(
     """
     given = locals()
     options = given.pop("options")
-    if not over:
+    if isinstance(over, Mapping) and not over:
         raise ValueError("over: give at least one name, such as over={'depth': [1, 2]}")
     return _search(**given, **options)
 
@@ -164,7 +164,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
         raise ValueError("metric: missing; give the name of a number that the trainable reports")
     _check(trainable, how)
     config, store = {} if how["config"] is None else how["config"], how.pop("store")
-    how["callbacks"] = how["callbacks"] or ()
+    how["callbacks"] = () if how["callbacks"] is None else how["callbacks"]
     question.check_config(config)
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
     about |= {"config": dict(config), "trainable": trainable}

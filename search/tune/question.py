@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise, product
@@ -72,10 +72,23 @@ def _lists(over: Any) -> dict[str, list[Any]]:
         lists[key] = list(values)
         if not lists[key]:
             raise ValueError(f"{key!r} has no value")
-        for place, value in enumerate(lists[key]):
-            if any(value is other or value == other for other in lists[key][:place]):
-                raise ValueError(f"{key!r} has {value!r} twice")
+        for value in _repeated(lists[key]):
+            raise ValueError(f"{key!r} has {value!r} twice")
     return lists
+
+
+def _repeated(values: Iterable[Any]) -> Iterator[Any]:
+    """Each value that equals an earlier one."""
+    known, unhashable = set[Any](), list[Any]()
+    for value in values:
+        try:
+            is_known = value in known
+            known.add(value)
+        except TypeError:  # it cannot be hashed
+            is_known = any(value is other or value == other for other in unhashable)
+            unhashable.append(value)
+        if is_known:
+            yield value
 
 
 def check_slots(name: str, slots: int | None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,16 @@ def test_a_share_of_a_gpu_that_is_none_is_refused(gpus: float) -> None:
     assert [Execution(gpus=share).gpus for share in (0, 0.5)] == [0, 0.5]
     with pytest.raises(UserError, match=f"^--gpus {gpus}: give a share of a GPU, or 0 to train on"):
         Execution(gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cpus": "2"}, "--cpus '2': give 1 to 100,000; by default all are used"),
+        ({"gpus": None}, "--gpus None: give a share of a GPU, or 0 to train on CPUs"),
+        ({"address": [1]}, "--address [1]: give local, auto, HOST:PORT or ray://HOST:PORT"),
+    ],
+)
+def test_what_is_of_another_type_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(told)}$"):
+        Execution(**given)
