@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ def figures(
     set_: Set = None,
 ) -> None:
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
+    os.environ.pop("MPLBACKEND", None)  # files need no window, nor one that is there
     from rgr_dist.analysis.drawing.plot import as_file
     from rgr_dist.analysis.report import contents
     from rgr_dist.analysis.report.comparison.section import compared

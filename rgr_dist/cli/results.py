@@ -288,7 +288,7 @@ def report(
     if len(studies) == len(stores) == 1:
         with stored_results(studies[0], set_, stores[0]) as (results, store):
             check_same_question(results.study, store, studies[0], bool(set_))
-        print(publish(results, store).address)
+            print(publish(results, store).address)
         return
     with side_by_side(studies, stores, set_) as (pair, names, store):
         print(publish_comparison(*pair, names, store))

@@ -21,6 +21,7 @@ from rgr_dist.cli.options import (
     as_typed,
     drawn_cell,
     opened,
+    say_error,
 )
 from rgr_dist.faults import UserError
 
@@ -272,6 +273,10 @@ def all_pairs(
     engine, rows, kept = make_engine("auto"), list[dict[str, Any]](), list[dict[str, Any]]()
     with store.held(f"rgr all-pairs {study}"):
         table = store.read_study_table(resolved.name, "all_pairs")
+        path = f"studies/{resolved.name}/all_pairs.parquet"
+        if path in store.damaged:
+            store.set_aside(path)
+            say_error(f"{path} in {out} is damaged; moved to damaged/, and measured again")
         if table is not None:  # what was measured before at thresholds that still stand
             kept = records(table[table["run_id"].isin([run.run_id for run, _ in standing])])
         for i in tracked(range(len(runs))):

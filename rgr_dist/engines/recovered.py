@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,11 @@ import torch
 from rgr_dist.engines.api import Engine
 from rgr_dist.models.edges import score_contexts
 from rgr_dist.problem.edge_task import Task
+from rgr_dist.store.schema import Precision
 from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
 
-Precision = Literal[
-    "float32", "float16", "bfloat16", "int8", "int7", "int6", "int5", "int4", "int3"
-]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 BITS: dict[Precision, int] = {

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, TypeAdapter
 
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
 from rgr_dist.search.confidence_interval import t_quantile
+from rgr_dist.store.prior import Expectation, parse_prior
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -34,26 +33,6 @@ LEAST_RANGE = 2.0
 """Smallest factor between the largest and the smallest x for which a power law is fitted."""
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
-
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """What to expect of one cell; the keys of ``prior.json``.
-
-    Attributes:
-        D_K: expected smallest passing total width: D_K, or D_V of facts.
-        h: head count, or other setting, at which it is expected.
-        spread: factor from ``D_K`` to the end of its 95 % prediction interval.
-        source: what the expectation rests on.
-    """
-
-    D_K: Positive
-    h: Positive
-    spread: Annotated[float, Field(gt=1, allow_inf_nan=False)]
-    source: str
 
 
 def width_scale(cell: Cell) -> float:
@@ -107,7 +86,7 @@ def _path(study: Study) -> str:
 def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
     try:
         text = store.read_text(_path(study))
-        return TypeAdapter(dict[str, Expectation]).validate_json(text) if text else {}
+        return parse_prior(text) if text else {}
     except ValueError:
         raise StoreError(
             f"--store {store.root}: {_path(study)} is damaged; remove it, and the first probes "

@@ -15,7 +15,6 @@ import pandas as pd
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
 from rgr_dist.planning.first_guesses import (
-    Expectation,
     expectations,
     papers_expectation,
     width_scale,
@@ -25,6 +24,7 @@ from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey, Transition
+from rgr_dist.store.prior import Expectation
 from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell

@@ -18,13 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, TypeAdapter
 
-from rgr_dist.store.schema import BOUNDS, KEYS, RESULTS, RUNS, SCHEMA_VERSION, columns_of_version
+from rgr_dist.store.schema import KEYS, KINDS, RESULTS, RUNS, SCHEMA_VERSION, columns_of_version
 from rgr_dist.store.storage import StoreError
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.spec import Share
 
 DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{32})\.parquet$")
 """The first 32 hex digits of the SHA-256 of a part, in its name."""
+PARQUET_END = b"PAR1"
+"""The last bytes of a Parquet file."""
 BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
 """The form that the JSON of ``by_tau`` must have."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
@@ -110,10 +112,7 @@ def check_values(table: pa.Table) -> None:
     Raises:
         ValueError: a key is missing, or a value is not allowed.
     """
-    for name in table.column_names:
-        if name in KEYS and table[name].null_count:
-            raise ValueError(f"a row without {name}")
-    check_bounds(table, "runs")
+    _check_columns(table, "runs")
     if not {"model", *RESULTS} <= set(table.column_names):
         return
     is_error = pc.is_in(table["model"], pa.array(n for n in MODELS if MODELS[n].minimised))
@@ -131,17 +130,47 @@ def check_values(table: pa.Table) -> None:
             raise ValueError("by_tau holds no list of [tau, accuracy, rank]") from error
 
 
-def check_bounds(table: pa.Table, of: str) -> None:
-    """Make sure that the numbers of a table are such as its columns may hold (``BOUNDS``).
+def parse_study_table(content: bytes, name: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a table of a study; columns that an older rgr-dist did not write are null.
+
+    Args:
+        name: one of ``STUDY_TABLES``.
 
     Raises:
-        ValueError: one is not, or text is not UTF-8.
+        ArrowException, OSError, ValueError: it is damaged (``UNREADABLE``).
+    """
+    if not content.endswith(PARQUET_END):
+        raise ValueError("it does not end as a Parquet file")
+    table = pq.read_table(pa.BufferReader(content), schema=schema, page_checksum_verification=True)
+    _check_columns(table, name)
+    if name == "thresholds":
+        is_found = pc.equal(table["status"], "found")
+        total = pc.coalesce(
+            table["D_K"], pc.if_else(pc.is_valid(table["d_vo"]), table["D_V"], None)
+        )
+        for width, values in {"d_k": table["d_k"], "a total width": total}.items():
+            has_width = pc.or_(pc.invert(is_found), pc.is_valid(values))
+            _check(has_width, f"a threshold without {width}")
+    return table
+
+
+def _check_columns(table: pa.Table, of: str) -> None:
+    """Make sure that keys are there, and values such as their columns may hold (``KINDS``).
+
+    Raises:
+        ValueError: a row lacks a key, a value is not allowed, or text is not UTF-8.
     """
     table.validate(full=True)
-    for name, kind in BOUNDS[of].items():
+    for name, kind in KINDS[of].items():
         if name not in table.column_names:
             continue
         values = table[name]
+        if name in KEYS[of] and values.null_count:
+            raise ValueError(f"a row without {name}")
+        if kind.words:
+            _check(pc.is_in(values, pa.array([*kind.words, None])), f"a {name} that there is not")
+        if kind.type == pa.string():
+            continue
         values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
         has_nan = pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
         ends = [end for end in pc.min_max(values).as_py().values() if end is not None]

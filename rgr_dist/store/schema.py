@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from sys import float_info
+from typing import Literal, get_args
 
 import pyarrow as pa
 
+from rgr_dist.search.probe_verdict import Verdict
+from rgr_dist.search.protocol import Status
 from rgr_dist.study.spec import LARGEST_COUNT
 
 SCHEMA_VERSION = 6
@@ -28,13 +31,20 @@ added the stop_reason ``given_up``.
 """
 
 
+Precision = Literal[
+    "float32", "float16", "bfloat16", "int8", "int7", "int6", "int5", "int4", "int3"
+]
+"""Formats that trained weights are rounded to."""
+
+
 @dataclass(frozen=True)
 class Kind:
-    """What a column may hold: its type, and the smallest and the largest of its numbers."""
+    """What a column may hold: its type, and the range of its numbers or the choice of its words."""
 
     type: pa.DataType
     least: float = 0.0
     most: float = LARGEST_COUNT
+    words: tuple[str, ...] = ()
 
 
 TEXT, YES_NO = Kind(pa.string()), Kind(pa.bool_())
@@ -47,12 +57,15 @@ MEAN = Kind(pa.float64(), 0, inf)
 PAIRS = Kind(pa.int64(), 0, LARGEST_COUNT**2)
 TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
 """A time up to the end of the year 9999."""
-BOUNDS: dict[str, dict[str, Kind]] = {}
-"""Bounds of the numbers in the columns of each table; scores that are shares are at most 1."""
+STATUS = Kind(pa.string(), words=get_args(Status))
+VERDICT = Kind(pa.string(), words=(*get_args(Verdict), "open"))
+PRECISION = Kind(pa.string(), words=get_args(Precision))
+KINDS: dict[str, dict[str, Kind]] = {}
+"""The kind of each column of each table; scores that are shares are at most 1."""
 
 
 def _table(name: str, *columns: tuple[str, Kind, str]) -> pa.Schema:
-    BOUNDS[name] = {column: kind for column, kind, _ in columns if kind is not TEXT}
+    KINDS[name] = {column: kind for column, kind, _ in columns}
     fields = [
         pa.field(column, kind.type, metadata={"about": about}) for column, kind, about in columns
     ]
@@ -102,11 +115,6 @@ RUNS = _table(
     ("config", TEXT, "canonical JSON of everything that the numbers depend on"),
 )
 
-KEYS = (
-    "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
-    "D_K", "seed", "max_steps", "steps", "stop_reason", "seconds", "finished_at", "config",
-)  # fmt: skip
-"""Columns of ``RUNS`` that are never null."""
 OF_FACTS = (
     "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
 )  # fmt: skip
@@ -145,7 +153,7 @@ THRESHOLDS = _table(
     ("D_K", SIZE, "h * d_k; null unless found"),
     ("D_K_low", INT, "optimistic D_K (App. A.2), or the smallest D_K not ruled out"),
     ("D_K_high", INT, "conservative D_K (App. A.2), or the smallest D_K known to pass"),
-    ("status", TEXT, "found | censored | pruned | inconsistent | open"),
+    ("status", STATUS, "found | censored | pruned | inconsistent | open"),
     ("mean_score", REAL, "mean test score at d_k"),
     ("n_seeds", INT, "number of seeds in mean_score"),
     ("certificate", TEXT, "JSON: the probe that passes and the next one below, which fails"),
@@ -181,7 +189,7 @@ DECISIONS = _table(
     ("want", TEXT, "look | verdict | every seed | extra seeds | fresh seeds | transition"),
     ("first_seed", INT, "smallest of the seeds behind the verdict"),
     ("reason", TEXT, "why this probe came next"),
-    ("verdict", TEXT, "pass | fail | open"),
+    ("verdict", VERDICT, "pass | fail | open"),
     ("mean_score", MEAN, "mean test score over the seeds that ran"),
     ("n_seeds", INT, "number of seeds that ran"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
@@ -200,10 +208,21 @@ ALL_PAIRS = _table(
     ("d_k", INT, "key width of a head"),
     ("D_K", INT, "h * d_k"),
     ("seed", INT, "seed"),
-    ("precision", TEXT, "format to which W_Q and W_K were rounded"),
+    ("precision", PRECISION, "format to which W_Q and W_K were rounded"),
     ("bits", INT, "bits per parameter in that format"),
-    ("score", REAL, "micro-F1 on the sampled test contexts"),
-    ("f1", REAL, "micro-F1 on all m * m pairs"),
+    ("score", SHARE, "micro-F1 on the sampled test contexts"),
+    ("f1", SHARE, "micro-F1 on all m * m pairs"),
     ("failed_pairs", PAIRS, "number of wrong pairs, of all pairs"),
     ("margin", REAL, "how far scores stay from tau; if a pair is wrong, minus the largest miss"),
 )
+
+KEYS = {
+    "runs": (
+        "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
+        "D_K", "seed", "max_steps", "steps", "stop_reason", "seconds", "finished_at", "config",
+    ),
+    "thresholds": ("cell_id", "model", "graph", "degree", "m", "d_model", "h", "status"),
+    "decisions": ("cell_id", "m", "d_model", "step", "h", "verdict", "n_seeds"),
+    "all_pairs": tuple(ALL_PAIRS.names),
+}  # fmt: skip
+"""Columns of each table that are never null."""

@@ -27,9 +27,10 @@ TRY = (
     "system, path = FileSystem.from_uri(sys.stdin.read()); system.get_file_info(path)"
 )
 """A program that opens the URI on its standard input."""
-
 TRIES = 20
 """How many times to make a folder that other commands may remove as they end."""
+LARGE = 2**26
+"""Bytes of a file that is not read at once if it must end in a certain way."""
 
 
 class StoreError(UserError, RuntimeError):
@@ -65,7 +66,10 @@ class Storage:
             )
         try:
             location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
-            if location.partition("://")[0] not in ("file", "s3", location):
+            scheme, is_uri, rest = location.partition("://")
+            if is_uri and ("#" in rest or (scheme == "file" and "?" in rest)):
+                raise ValueError("in a path of a URI, write # as %23 and ? as %3F")
+            if scheme not in ("file", "s3", location):
                 _try(location)
             system, path = pafs.FileSystem.from_uri(location)
             if not path:
@@ -116,13 +120,21 @@ class Storage:
         content = self.read_bytes(relative)
         return None if content is None else content.decode(errors="replace")
 
-    def read_bytes(self, relative: str) -> bytes | None:
-        """A stored file, or None if there is none; a pipe or a device does not count as one."""
+    def read_bytes(self, relative: str, end: bytes = b"") -> bytes | None:
+        """A stored file, or None if there is none; a pipe or a device does not count as one.
+
+        Args:
+            end: how the file must end; of a large one that does not, only its end is read.
+        """
         with self._reported("cannot be read"):
             if self.local_path is not None and not (self.local_path / relative).is_file():
                 return None
             try:
                 with self._fs.open_input_file(relative) as file:
+                    if file.size() > LARGE and end:
+                        last = bytes(file.read_at(len(end), file.size() - len(end)))
+                        if last != end:
+                            return last
                     return bytes(file.read())
             except FileNotFoundError:
                 return None

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from rgr_dist.store.lock import Lock
 from rgr_dist.store.parts import (
+    PARQUET_END,
     UNREADABLE,
-    check_bounds,
     check_values,
     is_outdated,
     parse,
+    parse_study_table,
     part_name,
     written,
 )
@@ -50,7 +50,8 @@ class Store(Storage):
 
     Attributes:
         damaged: why each part that could not be read was left out when the parts were last read,
-            by its path in the store. One that was damaged before is read whole again.
+            by its path in the store. One that was damaged before is read whole again. Tables of
+            studies that could not be read, too.
         conflicting: the cell of each run that is left out, since it had several results when runs
             of its cell were last read.
 
@@ -97,7 +98,7 @@ class Store(Storage):
     def left_out(self) -> list[str]:
         """What is left out, and why, one line each."""
         told = [
-            f"{Path(path).name} in {self.root} is damaged and was left out: {why}"
+            f"{path.removeprefix('runs/')} in {self.root} is damaged and was left out: {why}"
             for path, why in self.damaged.items()
         ]
         if count := len(self.conflicting):
@@ -222,19 +223,15 @@ class Store(Storage):
         self.write_bytes(f"studies/{name}/{table}.parquet", written(content))
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
-        """A table of a study; None if it has not been written, or cannot be read."""
-        content = self.read_bytes(f"studies/{name}/{table}.parquet")
+        """A table of a study; None if it has not been written, or is damaged (``damaged``)."""
+        path = f"studies/{name}/{table}.parquet"
+        content = self.read_bytes(path, PARQUET_END)
         if content is None:
             return None
         try:
-            read = pq.read_table(
-                pa.BufferReader(content),
-                schema=STUDY_TABLES[table],
-                page_checksum_verification=True,
-            )
-            check_bounds(read, table)
-            frame: pd.DataFrame = read.to_pandas()
-        except UNREADABLE:  # it is derived from the runs and will be rewritten
+            frame: pd.DataFrame = parse_study_table(content, table, STUDY_TABLES[table]).to_pandas()
+        except UNREADABLE as error:
+            self.damaged[path] = short(error)
             return None
         return frame
 
@@ -246,12 +243,13 @@ class Store(Storage):
         Raises:
             FileNotFoundError: a part was gone before it could be read.
         """
-        before, self.damaged, self._is_outdated, found = self.damaged, {}, False, {}
+        before, self._is_outdated, found = self.damaged, False, {}
+        self.damaged = {path: why for path, why in before.items() if not path.startswith("runs/")}
         for path, kind in self._list_parts().items():
             if kind is not pafs.FileType.File:
                 self.damaged[path] = "it is no file"
                 continue
-            content, name = self.read_bytes(path), Path(path).name
+            content, name = self.read_bytes(path, PARQUET_END), Path(path).name
             if content is None:
                 raise FileNotFoundError
             try:

@@ -21,6 +21,7 @@ from pyarrow.fs import FileType
 from pydantic import TypeAdapter
 
 from rgr_dist.store.parts import has_digest
+from rgr_dist.store.prior import parse_prior
 from rgr_dist.store.results import COMPARED, agree, once_each
 from rgr_dist.store.row import cell_columns
 from rgr_dist.store.schema import RUNS
@@ -199,7 +200,9 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """The files of studies, in addition to runs, that cannot be read."""
     parse: dict[str, Callable[[str], Any]] = {
         "study.yaml": load_yaml,
-        "prior.json": TypeAdapter(dict[str, dict[str, Any]]).validate_json,
+        "prior.json": parse_prior,
+        "laws.json": TypeAdapter(dict[str, Any]).validate_json,
+        "written.json": TypeAdapter(dict[str, Any]).validate_json,
     }
     for name in store.studies():
         for there in store.files(f"studies/{name}"):
@@ -213,4 +216,4 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
             except (ValueError, RecursionError):
                 is_read = False
             if not is_read:
-                yield Problem(path, "cannot be read")
+                yield Problem(path, store.damaged.get(path, "cannot be read"))

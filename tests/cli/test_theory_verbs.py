@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,15 @@ def test_all_pairs_scores_the_stored_thresholds(
     assert table is not None
     assert set(table["precision"]) == {"float32", "int4", "int6", "int8"}
     kept = Path("results/studies/small/all_pairs.parquet")
+    os.truncate(kept, 1000)
+    assert call(["report", "small.yaml", "--store", "results"]) == 0
+    torn = "studies/small/all_pairs.parquet in results is damaged"
+    left_out = f"rgr: {torn} and was left out: it does not end as a Parquet file"
+    assert left_out in capsys.readouterr().err.splitlines()
+    assert call(["all-pairs", "small.yaml", *chosen]) == 0
+    moved = f"rgr: {torn}; moved to damaged/, and measured again"
+    assert moved in capsys.readouterr().err.splitlines()
+    assert Path("results/damaged/studies-small-all_pairs.parquet").stat().st_size == 1000
     before = kept.read_bytes()
     assert call(["all-pairs", "small.yaml", "--set", "search.target=0.9"]) == 2
     assert "would be overwritten; give this question a name" in capsys.readouterr().err

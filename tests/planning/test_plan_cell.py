@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.planning.first_guesses import Expectation, papers_expectation
+from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.search.protocol import Budget, Transition
+from rgr_dist.store.prior import Expectation
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search

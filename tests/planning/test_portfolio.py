@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
-from rgr_dist.planning.first_guesses import Expectation, record
+from rgr_dist.planning.first_guesses import record
 from rgr_dist.planning.portfolio import (
     Feed,
     StoredSearch,
@@ -23,6 +23,7 @@ from rgr_dist.planning.portfolio import (
 )
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe
+from rgr_dist.store.prior import Expectation
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store

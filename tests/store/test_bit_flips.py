@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgr_dist.store.store import Store
-from tests.store.made_up_runs import failed_row, run_row
+from tests.store.made_up_runs import failed_row, run_row, study_row
 
 
 def outcomes(store: Store, part: Path, flips: int) -> Counter[str]:
@@ -65,7 +65,7 @@ def test_in_a_part_of_an_earlier_version_none_changes_a_value(tmp_path: Path, fl
 def test_a_table_of_a_study_with_a_flipped_bit_is_not_read(tmp_path: Path) -> None:
     store, path = Store(tmp_path), tmp_path / "studies/s/thresholds.parquet"
     scores = [math.sin(h) ** 2 for h in range(99)]
-    rows = [{"cell_id": "a", "h": h, "mean_score": score} for h, score in enumerate(scores, 1)]
+    rows = [study_row("thresholds", h=h, mean_score=one) for h, one in enumerate(scores, 1)]
     store.write_study_table("s", "thresholds", rows)
     read = store.read_study_table("s", "thresholds")
     assert read is not None

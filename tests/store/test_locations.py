@@ -59,7 +59,10 @@ def test_a_relative_path_stays_where_it_was_opened(
     assert len(Store(tmp_path / "here").runs()) == 1
 
 
-@pytest.mark.parametrize("root", ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b"])
+@pytest.mark.parametrize(
+    "root",
+    ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b", "file:///a?b", "s3://a/b#c"],
+)
 def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
     told = f"--store {root}: cannot be opened: ".replace("\0", r"\x00")
     told = told if root.strip() else "--store: empty; give"
@@ -128,6 +131,7 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
 
 
 def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> None:
+    """If it is none of ours, it is damage that takes no memory."""
     Store(tmp_path).append([run_row()])
     with (tmp_path / "runs/part-9.parquet").open("wb") as part:
         part.truncate(2**42)
@@ -135,8 +139,13 @@ def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> No
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31, before[1]))
     try:
+        store = Store(tmp_path)
+        assert len(store.runs()) == 1
+        assert list(store.damaged) == ["runs/part-9.parquet"]
+        with (tmp_path / "runs/part-9.parquet").open("ab") as part:
+            part.write(b"PAR1")
         with pytest.raises(StoreError) as caught:
-            Store(tmp_path).runs()
+            store.runs()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     why = "runs/part-9.parquet does not fit in memory"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import STUDY_TABLES, Store
-from tests.store.made_up_runs import run_row
+from rgr_dist.store.verify_and_repair import verify
+from tests.store.made_up_runs import run_row, study_row
 
 
 @pytest.mark.parametrize("schema", [RUNS, *STUDY_TABLES.values()])
@@ -38,8 +40,9 @@ def test_a_stored_part_carries_version_and_meaning(tmp_path: Path) -> None:
 def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path)
     assert store.read_study_table("study", name) is None
-    store.write_study_table("study", name, [{"cell_id": "a", "h": 1}, {"cell_id": "b", "h": 2}])
-    store.write_study_table("study", name, [{"cell_id": "c", "h": 4}])
+    rows = [study_row(name, cell_id=cell, h=h) for cell, h in zip("abc", (1, 2, 4), strict=True)]
+    store.write_study_table("study", name, rows[:2])
+    store.write_study_table("study", name, rows[2:])
     table = store.read_study_table("study", name)
     assert table[["cell_id", "h"]].to_dict("records") == [{"cell_id": "c", "h": 4}]
     files = [path.name for path in (tmp_path / "studies/study").iterdir()]
@@ -47,13 +50,27 @@ def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None
     schema = STUDY_TABLES[name]
     stored = pq.read_schema(tmp_path / f"studies/study/{name}.parquet")
     assert stored.equals(schema, check_metadata=True)
-    older = pq.read_table(tmp_path / f"studies/study/{name}.parquet").select(["cell_id", "h"])
+    older = pq.read_table(tmp_path / f"studies/study/{name}.parquet").select(KEYS[name])
     pq.write_table(older, tmp_path / f"studies/study/{name}.parquet")
     assert list(store.read_study_table("study", name).columns) == schema.names
     (tmp_path / f"studies/study/{name}.parquet").write_bytes(b"torn")
     assert store.read_study_table("study", name) is None
     store.write_study_table("study", name, [])
     assert store.read_study_table("study", name).empty
+
+
+@pytest.mark.parametrize(
+    ("table", "key"), [(table, key) for table in STUDY_TABLES for key in KEYS[table]]
+)
+def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path: Path) -> None:
+    store, path = Store(tmp_path), tmp_path / f"studies/study/{table}.parquet"
+    rows = [study_row(table), study_row(table, **{key: None})]
+    store.write_study_table("study", table, rows)
+    told = {f"studies/study/{table}.parquet": f"a row without {key}"}
+    assert store.read_study_table("study", table) is None
+    assert store.damaged == told
+    pq.write_table(pq.read_table(path).drop_columns([key]).slice(1), path)
+    assert [(one.file, one.problem) for one in verify(Store(tmp_path)).problems] == [*told.items()]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +81,22 @@ def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None
         ("thresholds", {"D_K_low": 0, "confirmed": False}, True),
         ("thresholds", {"D_K": 0}, False),
         ("thresholds", {"m": 1}, False),
+        ("thresholds", {"status": "found", "d_k": 1, "D_K": 2}, True),
+        ("thresholds", {"status": "found", "d_k": 1}, False),
+        ("thresholds", {"status": "found", "D_K": 2}, False),
+        ("thresholds", {"status": "found", "d_k": 1, "d_vo": 1, "D_V": 2}, True),
+        ("thresholds", {"status": "found", "d_k": 1, "D_V": 2}, False),
+        ("thresholds", {"status": "lost"}, False),
+        ("decisions", {"verdict": "lost"}, False),
+        ("all_pairs", {"precision": "int99"}, False),
+        ("all_pairs", {"f1": 7.5}, False),
         ("all_pairs", {"failed_pairs": 2_400_000_000, "margin": -0.5}, True),
         ("all_pairs", {"failed_pairs": -1}, False),
     ],
 )
-def test_numbers_of_a_studys_table_are_such_as_it_may_hold(
-    name: str, row: dict[str, float], is_read: bool, tmp_path: Path
+def test_values_of_a_studys_table_are_such_as_it_may_hold(
+    name: str, row: dict[str, Any], is_read: bool, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
-    store.write_study_table("study", name, [{"cell_id": "a", "h": 1}, row])
+    store.write_study_table("study", name, [study_row(name), study_row(name, **row)])
     assert (store.read_study_table("study", name) is not None) == is_read

@@ -17,7 +17,7 @@ import pytest
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify_and_repair import Problem, Row, repair, verify
-from tests.store.made_up_runs import failed_row, run_row
+from tests.store.made_up_runs import failed_row, run_row, study_row
 
 OLDER = next((Path(__file__).parent / "parts").glob("*.parquet"))
 
@@ -36,7 +36,7 @@ def test_a_sound_store_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> No
     store = Store(tmp_path)
     store.append([run_row(seed=seed) for seed in range(3)])
     store.append([failed_row(seed=4)])
-    store.write_study_table("s", "thresholds", [{"cell_id": "a", "h": 1}])
+    store.write_study_table("s", "thresholds", [study_row("thresholds")])
     store.write_text("studies/s/study.yaml", "name: s\n")
     before = tree(tmp_path)
     found = verify(store)
@@ -219,9 +219,10 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
     store = Store(root)
     for seed in range(3):
         store.append([run_row(seed=seed)])
-    store.write_study_table("s", "thresholds", [{"cell_id": "a", "h": 1}])
+    store.write_study_table("s", "thresholds", [study_row("thresholds")])
     (root / "studies/s/thresholds.parquet").write_bytes(b"torn")
-    (root / "studies/s/prior.json").write_text("{")
+    (root / "studies/s/prior.json").write_text('{"a": {"h": 1}}')
+    (root / "studies/s/laws.json").write_text("[]")
     (root / "studies/s/study.yaml").write_text("name: [")
     torn = sorted((root / "runs").iterdir())[1]
     torn.write_bytes(torn.read_bytes()[:-1])
@@ -234,17 +235,17 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
 
     status, told, err = rgr()
     assert (status, told["rows"], told["repaired"]) == (3, 2, False)
-    files = {f"runs/{torn.name}": "its bytes are not those of its checksum"} | {
-        f"studies/s/{name}": "cannot be read"
-        for name in ("thresholds.parquet", "study.yaml", "prior.json")
-    }
+    named = ("thresholds.parquet", "study.yaml", "prior.json", "laws.json")
+    files = {f"studies/s/{name}": "cannot be read" for name in named}
+    files[f"runs/{torn.name}"] = "its bytes are not those of its checksum"
+    files["studies/s/thresholds.parquet"] = "it does not end as a Parquet file"
     assert {problem["file"]: problem["problem"] for problem in told["problems"]} == files
-    assert err.startswith("rgr: 4 files would be set aside")
+    assert err.startswith("rgr: 5 files would be set aside")
     assert shlex.split(err)[-4:] == ["verify", "--store", str(root), "--repair"]
     assert tree(root) == before
     status, told, err = rgr("--repair")
     assert (status, told["repaired"]) == (0, True)
-    assert err.startswith("rgr: 4 files moved to damaged/")
+    assert err.startswith("rgr: 5 files moved to damaged/")
     names = {torn.name} | {file.replace("/", "-") for file in files if file.startswith("studies/")}
     assert {path.name for path in (root / "damaged").iterdir()} == names
     assert rgr()[:2] == (0, {**told, "problems": [], "repaired": False})
