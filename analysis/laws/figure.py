@@ -20,6 +20,10 @@ CAPTION = (
     "best number of heads h*; thin lines join the cells of one d_model. A hollow mark is a cell "
     "whose search is not finished; an arrow starts at the smallest width not excluded."
 )
+BEYOND = (
+    " The paper’s line is fitted to larger cells too; the diamonds are its own D_K* of the cells "
+    "drawn here."
+)
 
 FAMILIES = (
     "The smallest total value width D_V = h d_vo that passes, of each cell at each {arm}; a cell’s "
@@ -43,6 +47,7 @@ def draw_law(
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
     law: tuple[str, Sequence[Line]] | None = None,
+    is_beyond: bool = False,
 ) -> Figure:
     """D_K* against m′ log₂ m / d_model, and D_K* divided by it.
 
@@ -52,6 +57,7 @@ def draw_law(
         published: rows with the scale and D_K* of cells as published, with ``text``.
         law: a law that is no function of the scale alone: words for the legend, and a curve for
             each d_model and degree.
+        is_beyond: whether the paper's line is fitted to larger cells than these too.
     """
     scales = [float(row["scale"]) for row in cells]
     x = log2_axis("x = m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
@@ -77,7 +83,7 @@ def draw_law(
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
-        caption=CAPTION,
+        caption=CAPTION + BEYOND * is_beyond,
         panels=(main, ratio),
         legend=tuple(legend),
         zoom=True,

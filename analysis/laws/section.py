@@ -25,7 +25,14 @@ from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.comparable import comparison_of, laws_for
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.analysis.wording import MISSING, three_digits
-from rgr_dist.paper import PublishedLaw, capacity_scale, compression
+from rgr_dist.paper import (
+    IMPLIED,
+    LAWS,
+    PublishedLaw,
+    capacity_scale,
+    compression,
+    is_narrow,
+)
 
 
 def has_sizes_to_compare(results: StudyResults) -> bool:
@@ -52,6 +59,7 @@ def law(results: StudyResults) -> Section | None:
             curves(results, law),
             published(results),
             by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
+            is_beyond=is_beyond(results),
         )
         words = [_beside(fits, law) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
@@ -151,6 +159,14 @@ def published(results: StudyResults) -> list[dict[str, Any]]:
         }
         for row in named(results, comparison_of(results))
     ]
+
+
+def is_beyond(results: StudyResults) -> bool:
+    """Whether the paper's line of D_K* is fitted to cells of its base grid larger than any here."""
+    law, here = laws_for(results.study).get("D_K"), published(results)
+    fitted = [size for size in IMPLIED if law != LAWS["D_K_wide"] or not is_narrow(*size)]
+    largest = max(capacity_scale(*size) for size in fitted)
+    return law is not None and 0 < max((row["scale"] for row in here), default=0) < largest
 
 
 def which_law(results: StudyResults) -> Section | None:

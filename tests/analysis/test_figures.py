@@ -156,6 +156,13 @@ def test_two_cells_have_no_fitted_line() -> None:
     assert {line.look for line in figure.panels[0].lines} == {"paper", "series"}
 
 
+def test_the_caption_says_that_larger_cells_made_the_papers_line() -> None:
+    wide = [(m, d_model, 4) for m in (64, 128, 256, 512) for d_model in (32, 64)]
+    for cells, is_beyond in ((wide[:-2], True), (wide, False)):
+        figure = figure_of(laws.law(searched(*cells)), "law")
+        assert ("fitted to larger cells too" in figure.caption) == is_beyond
+
+
 def test_an_open_cell_is_hollow() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
