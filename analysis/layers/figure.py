@@ -68,6 +68,7 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
         caption=CAPTION.format(first=first, steps=span([row["max_steps"] for row in seen])),
         panels=tuple(panels),
         legend=legend,
+        joins="sizes of one layer",
         columns=3,
     )
 

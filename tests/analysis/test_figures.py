@@ -163,6 +163,14 @@ def test_the_caption_says_that_larger_cells_made_the_papers_line() -> None:
         assert ("fitted to larger cells too" in figure.caption) == is_beyond
 
 
+def test_the_legend_says_what_a_thin_line_joins() -> None:
+    results = searched(*FOUR)
+    law = figure_of(laws.law(results), "law")
+    assert [key.text for key in law.keys if key.line == "series"] == ["joins cells of one d_model"]
+    alone = figure_of(laws.law(searched((64, 16, 6), (64, 32, 2))), "law")
+    assert not [key for key in alone.keys if key.line == "series"], "a cell alone joins nothing"
+
+
 def test_an_open_cell_is_hollow() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
