@@ -17,8 +17,8 @@ CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "
     "their ratio, which would be one constant if D_K* were proportional to that. Bars run from the "
     "optimistic to the conservative D_K* (95 % t-intervals over seeds). Colour and shape are the "
-    "best number of heads h*. A hollow mark is a cell whose search is not finished; an arrow starts "
-    "at the smallest width not excluded."
+    "best number of heads h*. A hollow mark is a cell whose search is not finished; an arrow "
+    "starts at the smallest width not excluded."
 )
 BEYOND = (
     " The paper’s line is fitted to larger cells too; the diamonds are its own D_K* of the cells "

@@ -291,8 +291,8 @@ def test_a_line_of_training_time_joins_the_limits_of_one_cell() -> None:
     assert {line.label for line in joined} == {None}, "sixteen names would overlap"
     panels = figure_of(section, "one-head").panels
     assert [(panel.cell, panel.title) for panel in panels[:2]] == [
-        ("m64-d16-2", ("(64, 16, learning_rate=0.001)",)),
-        ("m64-d16-4", ("(64, 16, learning_rate=0.01)",)),
+        ("m64-d16-2", ("(64, 16, learning rate 0.001)",)),
+        ("m64-d16-4", ("(64, 16, learning rate 0.01)",)),
     ]
 
 

@@ -110,7 +110,7 @@ def pairs_of(pair: Pair) -> list[Row]:
         if one["cell_id"] not in partners:
             continue
         other = others[partners[one["cell_id"]]]
-        row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
+        row = {name: one[name] for name in ("anchor", "short", "key", "full", "scale")}
         row["size"] = sizes[one["cell_id"]]
         row["is_open"] = "open" in (one["status"], other["status"])
         for side, of in (("a", one), ("b", other)):
