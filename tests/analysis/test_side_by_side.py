@@ -60,6 +60,16 @@ def test_cells_of_both_are_paired_and_the_others_named(
     assert rows["(128, 32)"]["words_b"] == "≥ 99"
 
 
+def test_both_intervals_of_a_cell_are_drawn(pair: tuple[StudyResults, StudyResults]) -> None:
+    section = cells(pair, NAMES)
+    assert section is not None
+    ((panel, _),) = (figure.panels for figure in section.figures)
+    upright = {(point.x, point.y): (point.low, point.high) for point in panel.points}
+    assert upright == {(20, 40): (38, 42), (10, 30): (28, 32), (40, 40): (38, 42)}
+    across = [line.points for line in panel.lines if line.look == "head"]
+    assert sorted(across) == [((8, 30), (12, 30)), ((18, 40), (22, 40)), ((38, 40), (42, 40))]
+
+
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     pair: tuple[StudyResults, StudyResults],
 ) -> None:
