@@ -24,6 +24,7 @@ from rgr_dist.analysis.page.render import math as math_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_shares
+from rgr_dist.analysis.transitions.transition_fits import rejected_of
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -107,6 +108,7 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
         for D_K, passing in ((8, 0), (10, 2), (12, 4))
     ]
     fit = {"anchor": "a", "share_status": "fitted", "share_middle": 10.0, "share_width": 0.1}
+    fit |= {"rejected": False}
     fits = [fit | {"h": 1, "share_width_low": 0.05}, fit | {"h": 2, "share_width_low": None}]
     figure = draw_shares([cell], probes, fits)
     assert figure is not None
@@ -114,6 +116,32 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
     assert [line.h for line in panel.lines if line.look == "head"] == [1]
     assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2]
     assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "D_K*"]
+
+
+def test_a_curve_that_its_shares_reject_is_not_drawn() -> None:
+    """As many seeds as pass at h = 2 pass at first, then all, then half: no curve that rises."""
+    study = made_up.study_of([(64, 16)], heads=[1, 2], seeds=10)
+    (cell,) = study.cells
+    passing = {1: (0, 3, 7, 10, 10, 10), 2: (0, 0, 10, 10, 9, 4)}
+    scores = {
+        (h, d_k): [1.0] * n + [0.9] * (10 - n)
+        for h, shares in passing.items()
+        for d_k, n in zip((16, 24, 32, 64, 128, 256), shares, strict=True)
+    }
+    results = made_up.results_of(study, made_up.probe_rows(cell, scores), [])
+    assert rejected_of(results) == {(cell.cell_id, 2)}
+    section = transitions.section(results)
+    shares = figure_of(section, "shares")
+    (panel,) = shares.panels
+    assert [line.h for line in panel.lines if line.look == "head"] == [1]
+    assert {point.h for point in panel.points} == {1, 2}
+    assert "No line is drawn where the curve misses the shares" in shares.caption
+    (table,) = section.shown
+    half, width = table.columns[-2:]
+    assert [half.shown(row) == width.shown(row) == "rejected" for row in table.rows] == [
+        False,
+        True,
+    ]
 
 
 def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel() -> None:
