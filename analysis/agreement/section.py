@@ -86,10 +86,10 @@ def _table(name: str, caption: str, rows: Sequence[Row], folded: str | None = No
         caption=caption,
         columns=[
             Column("what", "quantity", text=True),
+            Column("verdict", "verdict", text=True),
             Column("the paper", "theirs"),
             Column("here", "ours"),
             Column("difference", _difference, "difference"),
-            Column("verdict", "verdict", text=True),
             Column("where", "place", text=True),
             Column("note", lambda row: row["note"] or "", text=True),
         ],

@@ -216,12 +216,12 @@ def _candidates(fits: Fits) -> Table:
         ),
         columns=[
             Column("law", "formula", text=True),
-            Column("unknowns, with 95 % intervals", conclusions.unknowns, text=True),
+            Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("gap", "gap", form=".1f"),
+            Column("unknowns, with 95 % intervals", conclusions.unknowns, text=True),
             Column("weight", "weight", form=".2f"),
             _percent("loo_error", "error"),
             _percent("sigma", "scatter"),
-            Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
         ],
         rows=rows,
@@ -238,9 +238,9 @@ def _fits(results: StudyResults, laws: Sequence[Law], rejected: Collection[str] 
     ]
     columns = [
         Column("of", "response", text=True),
+        Column("n", "n"),
         Column("fit", "fit", text=True),
         Column("cells", "cells", text=True),
-        Column("n", "n"),
         Column("censored", "n_censored"),
         Column("by", "estimator", text=True),
         _percent("scatter", "scatter"),
@@ -325,11 +325,11 @@ def _lack_of_fit(results: StudyResults) -> Table:
         ),
         columns=[
             Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),
+            Column("p", lambda row: p_words(row["p_value"])),
             _percent("scatter", "scatter"),
             _percent("noise", "seeds and resolution"),
             Column("χ²", "chi2", form=".0f"),
             Column("degrees of freedom", "degrees"),
-            Column("p", lambda row: p_words(row["p_value"])),
         ],
         rows=[dataclasses.asdict(test) for test in fits_of(results).lack_of_fit],
         cell=None,

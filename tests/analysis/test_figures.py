@@ -20,6 +20,7 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import breakable
 from rgr_dist.analysis.page.render import math as math_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
@@ -137,7 +138,7 @@ def test_a_curve_that_its_shares_reject_is_not_drawn() -> None:
     assert {point.h for point in panel.points} == {1, 2}
     assert "No line is drawn where the curve misses the shares" in shares.caption
     (table,) = section.shown
-    half, width = table.columns[-2:]
+    half, width = (one for one in table.columns if "pass" in one.head)
     assert [half.shown(row) == width.shown(row) == "rejected" for row in table.rows] == [
         False,
         True,
@@ -233,6 +234,15 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     assert lines["target", None] == ((panel.x.low, 0.99), (panel.x.high, 0.99))
     assert lines["guide", None] == ((20, 0), (20, 1))
     assert [x for x, _ in lines["head", 4]] == [8, 20]
+
+
+def test_a_key_in_a_table_may_break_between_its_words_and_a_number_may_not() -> None:
+    told = {
+        "training.learning_rate": "training.<wbr/>learning_<wbr/>rate",
+        "keys=50,family=partial": "keys=<wbr/>50,<wbr/>family=<wbr/>partial",
+        "20,000 steps, 0.99. a_ =": "20,000 steps, 0.99. a_ =",
+    }
+    assert {text: breakable(text) for text in told} == told
 
 
 def test_a_full_stop_after_a_power_is_not_raised() -> None:

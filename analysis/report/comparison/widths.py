@@ -39,9 +39,9 @@ def cells(pair: Pair, names: Names) -> Section | None:
         ),
         columns=[
             cell_column(),
-            Column("ratio", "ratio_words", "ratio"),
             Column(f"D_K*, {names[0]}", "words_a", "D_K_a"),
             Column(f"D_K*, {names[1]}", "words_b", "D_K_b"),
+            Column("ratio", "ratio_words", "ratio"),
             Column(f"h*, {names[0]}", "h_words_a", "h_a"),
             Column(f"h*, {names[1]}", "h_words_b", "h_b"),
             Column(f"d_k, {names[0]}", "d_k_a"),
