@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.analysis.laws.conclusions import headline
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import body_of
 from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
@@ -230,6 +231,17 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
     assert headline(made_up.results_of(study, [], rows[1:])) == [
         "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far."  # one cell's h = 1 is not known
     ]
+
+
+def test_the_range_of_head_counts_is_said_to_be_of_those_tried() -> None:
+    """Three heads were not tried, and two need too much: neither does about as well."""
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
+    rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in ((1, 12), (2, 20), (4, 3))]
+    results = made_up.results_of(study, [], rows)
+    assert headline(results) == ["At (m, d_model) = (64, 16), D_K* = 12 [12–12] at h* = 1 [1–4]."]
+    page = re.sub(r"<[^>]+>|\n", "", body_of(summary.section(results), lead=None))
+    tried = "after h* the fewest and the most heads, of those tried, that do about as well"
+    assert tried in page
 
 
 def summary_of(results: StudyResults) -> list[str]:
