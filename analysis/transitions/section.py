@@ -151,7 +151,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             Column("half pass at D_K", half),
             Column("passing width", width),
             Column("runs", "n_runs"),
-            Column("collapsed", "collapsed"),
+            *([Column("collapsed", "collapsed")] if any(row["collapsed"] for row in rows) else ()),
             Column("top score", top, "top"),
             Column("middle D_K", "score_middle", form=".1f"),
             Column("score width", "score_width", form=".2f"),

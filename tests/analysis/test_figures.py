@@ -22,6 +22,7 @@ from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import breakable
 from rgr_dist.analysis.page.render import math as math_of
+from rgr_dist.analysis.thresholds.section import section as cells_section
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_shares
@@ -117,6 +118,19 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
     assert [line.h for line in panel.lines if line.look == "head"] == [1]
     assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2]
     assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "D_K*"]
+
+
+def test_a_column_that_says_the_same_of_every_row_is_left_out() -> None:
+    results = searched(*FOUR)
+    (table,) = cells_section(results).shown
+    assert "limited by" not in [column.head for column in table.columns]
+    assert "Limited by" not in table.caption
+    (cell, *_), runs = results.study.cells, []
+    for lost in ([], [0.0]):
+        scores = {(4, d_k): [0.9 + d_k / 100, 0.99, *lost] for d_k in (4, 6, 8, 9)}
+        runs = made_up.probe_rows(cell, scores)
+        (table,) = transitions.section(made_up.results_of(results.study, runs, [])).shown
+        assert ("collapsed" in [column.head for column in table.columns]) == bool(lost)
 
 
 def test_a_curve_that_its_shares_reject_is_not_drawn() -> None:
