@@ -10,6 +10,7 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer, real
+from rgr_dist.analysis.wording import in_words
 from rgr_dist.study.families import Edges
 
 Row = dict[str, Any]
@@ -19,7 +20,8 @@ everything about it in words."""
 
 Names = Mapping[str, str]
 """Names of one cell: ``anchor``, its id on a page, ``m64-d16``; ``short``, ``(64, 16)``; ``full``,
-``(m, d_model) = (64, 16)``. The last two add what tells the cell from others of its size."""
+``(m, d_model) = (64, 16)``; ``key``, ``short`` as JSON has it. The last three add what tells the
+cell from others of its size: in words, but ``key`` as a study file has it."""
 
 
 @per_study
@@ -32,15 +34,22 @@ def names_of(results: StudyResults) -> Mapping[str, Names]:
             anchor, more = f"{anchor}-e{cell.n_edges}", [f"m′ = {cell.n_edges}"]
         elif cell.graph.degree != 1:
             anchor, more = f"{anchor}-r{cell.graph.degree}", [f"r = {cell.graph.degree}"]
-        if differs := results.study.differences[cell.cell_id]:
-            more.append(differs)
+        differs = results.study.differences[cell.cell_id]
         taken[anchor] += 1
         if taken[anchor] > 1:
             anchor += f"-{taken[anchor]}"
         of, unit = ("m", "") if cell.database is None else ("|D|", " facts")
-        sizes, rest = f"{cell.m}{unit}, {cell.d_model}", "".join(f", {one}" for one in more)
-        full = f"({of}, d_model) = ({sizes}){rest}"
-        names[cell.cell_id] = {"anchor": anchor, "short": f"({sizes}{rest})", "full": full}
+        sizes = f"{cell.m}{unit}, {cell.d_model}"
+        rest, keys = (
+            "".join(f", {one}" for one in [*more, differ] if one)
+            for differ in (in_words(differs), differs)
+        )
+        names[cell.cell_id] = {
+            "anchor": anchor,
+            "short": f"({sizes}{rest})",
+            "full": f"({of}, d_model) = ({sizes}){rest}",
+            "key": f"({sizes}{keys})",
+        }
     return names
 
 

@@ -23,14 +23,12 @@ def section(results: StudyResults) -> Section | None:
     others = [row for row in rows if row not in measured]
     words = []
     if measured:
-        agree = sum(row["verdict"] == "agrees" for row in measured)
-        numbers = plural(len(measured), "number")
-        words.append(f"Of {numbers} of the paper that this study measures, {agree} agree.")
+        words.append(agreeing(measured))
     elif best_of(results)["D_K"].isna().all() or not comparison_of(results).empty:
         words.append("No cell has a threshold to set beside the paper's.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")
-    whole = [row for row in measured if " at (m, d_model) = " not in row["quantity"]]
+    whole = [row for row in measured if AT not in row["quantity"]]
     shown = [_table("table-agreement", RESULTS, whole)] if whole else []
     if len(whole) < len(measured):
         shown.append(_cells(results, measured))
@@ -49,6 +47,29 @@ def section(results: StudyResults) -> Section | None:
     )
 
 
+AT = " at (m, d_model) = "
+"""What the name of a number of one cell holds."""
+
+
+def agreeing(measured: Sequence[Row]) -> str:
+    """How many numbers agree: D_K* and h* cell by cell, from which d_k* follows, and the others."""
+    agree = {row["quantity"]: row["verdict"] == "agrees" for row in measured}
+    widths, heads = (
+        [said for what, said in agree.items() if what.startswith(f"{name}*{AT}")]
+        for name in ("D_K", "h")
+    )
+    others, words = [said for what, said in agree.items() if AT not in what], []
+    if widths:
+        cells = plural(len(widths), "cell")
+        same = f"D_K* agrees in {sum(widths)} of {cells} with what the paper’s Table 1 implies"
+        words.append(f"{same}, h* in {sum(heads)}.")
+    if others:
+        numbers = plural(len(others), "other number" if widths else "number")
+        verb = "agrees" if sum(others) == 1 else "agree"
+        words.append(f"Of {numbers} of the paper that this study measures, {sum(others)} {verb}.")
+    return " ".join(words)
+
+
 RESULTS = (
     "What the paper finds and what this study finds; the rule of each verdict stands beside it. "
     "The paper does not publish the values of its figures: D_K* and h* of single cells are "
@@ -65,10 +86,10 @@ def _table(name: str, caption: str, rows: Sequence[Row], folded: str | None = No
         caption=caption,
         columns=[
             Column("what", "quantity", text=True),
+            Column("verdict", "verdict", text=True),
             Column("the paper", "theirs"),
             Column("here", "ours"),
             Column("difference", _difference, "difference"),
-            Column("verdict", "verdict", text=True),
             Column("where", "place", text=True),
             Column("note", lambda row: row["note"] or "", text=True),
         ],
@@ -84,8 +105,7 @@ def _cells(results: StudyResults, measured: Sequence[Row]) -> Table:
     verdicts = {row["quantity"]: row["verdict"] for row in measured}
 
     def verdict(name: str) -> Callable[[Row], str | None]:
-        at = f"{name}* at (m, d_model) = "
-        return lambda row: verdicts.get(f"{at}{row['m'], row['d_model']}")
+        return lambda row: verdicts.get(f"{name}*{AT}{row['m'], row['d_model']}")
 
     columns = [cell_column()]
     for name, ours in (("D_K", "D_K"), ("h", "h_star"), ("d_k", "d_k")):

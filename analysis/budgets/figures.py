@@ -33,7 +33,7 @@ def tip(row: Row) -> str:
 
 def cell_title(row: Row) -> str:
     """The name of a cell without its step limit."""
-    return re.sub(r"max_steps=\d+,|, ?max_steps=\d+(?=\))", "", row["short"])
+    return re.sub(r", [\d,]+ steps(?=[,)])", "", row["short"])
 
 
 def width_words(row: Row) -> str:
@@ -72,9 +72,10 @@ def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
         title="Thresholds against the step limit",
         caption=(
             "D_K*, h* and the gain of several heads over one, D_K(1) / D_K*, against the step "
-            "limit T; a line joins the limits of one cell. Bars run over the 95 % intervals; an "
-            "arrow is a lower bound. Colour and shape are h*."
+            "limit T. Bars run over the 95 % intervals; an arrow is a lower bound. Colour and "
+            "shape are h*."
         ),
+        joins="step limits of one cell",
         panels=tuple(panels),
         legend=head_keys((row["h_star"] for row in rows if row["h_star"]), "h*"),
     )

@@ -116,6 +116,7 @@ class Figure:
         title: what it shows, in a few words.
         caption: how to read it.
         hollow, arrow: what these marks mean, where the legend does not say so.
+        joins: what a thin line joins.
         columns: panels in a row on a wide page; 1 stacks them.
         zoom: whether a reader can zoom into it.
     """
@@ -127,14 +128,18 @@ class Figure:
     legend: tuple[Key, ...] = ()
     hollow: str = "search not finished"
     arrow: str = "lower bound"
+    joins: str = ""
     columns: int = 1
     zoom: bool = False
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The legend, with entries for the hollow marks and arrows in its panels."""
+        """The legend, with entries for the thin lines, hollow marks and arrows in its panels."""
         points = [point for panel in self.panels for point in panel.points]
+        lines = [line for panel in self.panels for line in panel.lines if len(line.points) > 1]
         keys = list(self.legend)
+        if self.joins and any(line.look == "series" for line in lines):
+            keys.append(Key(text=f"joins {self.joins}", line="series"))
         if self.hollow and any(point.hollow for point in points):
             keys.append(Key(text=self.hollow, hollow=True))
         if self.arrow and any(point.arrow for point in points):

@@ -85,7 +85,14 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
         for (cell, name), own in points.items()
     )  # fmt: skip
     title = "Score against the split of a fixed total"
-    return Figure(name="totals", title=title, caption=SPLITS, panels=panels, columns=2)
+    return Figure(
+        name="totals",
+        title=title,
+        caption=SPLITS,
+        panels=panels,
+        joins="neighbouring splits",
+        columns=2,
+    )
 
 
 def draw_taus(rows: Sequence[Row]) -> Figure:
@@ -113,5 +120,6 @@ def draw_taus(rows: Sequence[Row]) -> Figure:
         title="Accuracy and distance of ranks against τ",
         caption=TAU,
         panels=tuple(panels),
+        joins="neighbouring τ",
         columns=2,
     )

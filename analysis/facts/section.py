@@ -23,10 +23,10 @@ def ranks(results: StudyResults) -> Section:
     columns = [
         cell_column(),
         Column(arm, arm),
+        Column("D_V", "D_V"),
         Column("rank of database", "rank_words", "rank_high"),
         Column("rank of logits, at most", "layer_rank_bound"),
         Column("as a sum", lambda row: summed_rank_bound(*(row[size] for size in SIZES))),
-        Column("D_V", "D_V"),
     ]
     table = Table(
         name="table-ranks",
@@ -62,9 +62,9 @@ def taus(results: StudyResults) -> Section | None:
     at = facts.by_tau(measured)
     columns = [
         Column("τ", "tau", form="g"),
+        Column("distance from rank of L", "gap", form=".2f"),
         Column("accuracy", "accuracy", form=".3f"),
         Column("rank, from below", "rank", form=".1f"),
-        Column("distance from rank of L", "gap", form=".2f"),
         Column("above the bound on L", "above_bound"),
         Column("layers", "n"),
     ]

@@ -148,6 +148,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
         caption=splits if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
         legend=(*(head_keys(listed) if arm == "h" else ()), *guide_key(cells, total)),
+        joins="thresholds of one cell",
         columns=columns_of(cells),
     )
 

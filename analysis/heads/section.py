@@ -11,7 +11,14 @@ from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
 from rgr_dist.analysis.laws.section import has_sizes_to_compare, published
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
+from rgr_dist.analysis.page.section import (
+    Column,
+    Section,
+    Table,
+    bits_column,
+    cell_column,
+    limit_columns,
+)
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.best_heads import pool_of
@@ -90,8 +97,7 @@ def _thresholds(results: StudyResults) -> Table:
         Column("mean", "mean_score", form="z.4f"),
         Column("status", "status", text=True),
     ]
-    if {row["limited_by"] for row in rows} - {None, "unknown"}:
-        columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
+    columns += limit_columns(rows)
     columns.append(Column(f"certificate, in {axis.value}", "certificate_words", text=True))
     each = "every head count" if axis.arm == "h" else f"every {axis.shown_arm}"
     return Table(
@@ -118,12 +124,12 @@ def _pool(results: StudyResults) -> Table:
             cell_column(),
             Column(axis.shown_arm, axis.arm),
             Column(axis.total, axis.total),
+            Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
             Column("mean", "mean_score", form="z.4f"),
             Column("seeds in common", "n_common"),
             Column("mean difference", "mean_difference", form="z.4f"),
             Column("p", "p_value", form=".3g"),
             Column("decided by", "rule", text=True),
-            Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
         folded=f"{axis.arms.capitalize()} near {axis.total}*, compared with {axis.shown_arm}*",

@@ -158,6 +158,19 @@ def growths(laws: Sequence[Law]) -> list[str]:
     return [f"{growth_of(law)}." for law in laws]
 
 
+def growths_in_brief(laws: Sequence[Law]) -> list[str]:
+    """``growths``, but laws that could not be fitted for one reason share a sentence."""
+    without: dict[tuple[str, str | None], dict[str, None]] = {}  # by reason, the settings
+    for law in laws:
+        if law.exponent is None:
+            without.setdefault((law.response, law.reason), {})[law.cells] = None
+    said = growths([law for law in laws if law.exponent is not None])
+    for (response, reason), (first, *rest) in without.items():
+        more = f" and {len(rest)} more" if rest else ""
+        said.append(f"No law of {response} at {first}{more}: {reason}.")
+    return said
+
+
 def growth_of(law: Law) -> str:
     """How a width grows by a power law, without a full stop; or why there is none."""
     is_part = law.cells != ALL

@@ -17,8 +17,12 @@ CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "
     "their ratio, which would be one constant if D_K* were proportional to that. Bars run from the "
     "optimistic to the conservative D_K* (95 % t-intervals over seeds). Colour and shape are the "
-    "best number of heads h*; thin lines join the cells of one d_model. A hollow mark is a cell "
-    "whose search is not finished; an arrow starts at the smallest width not excluded."
+    "best number of heads h*. A hollow mark is a cell whose search is not finished; an arrow "
+    "starts at the smallest width not excluded."
+)
+BEYOND = (
+    " The paper’s line is fitted to larger cells too; the diamonds are its own D_K* of the cells "
+    "drawn here."
 )
 
 FAMILIES = (
@@ -43,6 +47,7 @@ def draw_law(
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
     law: tuple[str, Sequence[Line]] | None = None,
+    is_beyond: bool = False,
 ) -> Figure:
     """D_K* against m′ log₂ m / d_model, and D_K* divided by it.
 
@@ -52,6 +57,7 @@ def draw_law(
         published: rows with the scale and D_K* of cells as published, with ``text``.
         law: a law that is no function of the scale alone: words for the legend, and a curve for
             each d_model and degree.
+        is_beyond: whether the paper's line is fitted to larger cells than these too.
     """
     scales = [float(row["scale"]) for row in cells]
     x = log2_axis("x = m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
@@ -77,9 +83,10 @@ def draw_law(
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
-        caption=CAPTION,
+        caption=CAPTION + BEYOND * is_beyond,
         panels=(main, ratio),
         legend=tuple(legend),
+        joins="cells of one d_model",
         zoom=True,
     )
 

@@ -25,7 +25,14 @@ from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.comparable import comparison_of, laws_for
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.analysis.wording import MISSING, three_digits
-from rgr_dist.paper import PublishedLaw, capacity_scale, compression
+from rgr_dist.paper import (
+    IMPLIED,
+    LAWS,
+    PublishedLaw,
+    capacity_scale,
+    compression,
+    is_narrow,
+)
 
 
 def has_sizes_to_compare(results: StudyResults) -> bool:
@@ -52,6 +59,7 @@ def law(results: StudyResults) -> Section | None:
             curves(results, law),
             published(results),
             by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
+            is_beyond=is_beyond(results),
         )
         words = [_beside(fits, law) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
@@ -153,6 +161,14 @@ def published(results: StudyResults) -> list[dict[str, Any]]:
     ]
 
 
+def is_beyond(results: StudyResults) -> bool:
+    """Whether the paper's line of D_K* is fitted to cells of its base grid larger than any here."""
+    law, here = laws_for(results.study).get("D_K"), published(results)
+    fitted = [size for size in IMPLIED if law != LAWS["D_K_wide"] or not is_narrow(*size)]
+    largest = max(capacity_scale(*size) for size in fitted)
+    return law is not None and 0 < max((row["scale"] for row in here), default=0) < largest
+
+
 def which_law(results: StudyResults) -> Section | None:
     """The candidates by AICc and leave-one-out error, the fits, each cell's part, lack of fit."""
     if results.study.record.algorithm == "one-head":
@@ -200,12 +216,12 @@ def _candidates(fits: Fits) -> Table:
         ),
         columns=[
             Column("law", "formula", text=True),
-            Column("unknowns, with 95 % intervals", conclusions.unknowns, text=True),
+            Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("gap", "gap", form=".1f"),
+            Column("unknowns, with 95 % intervals", conclusions.unknowns, text=True),
             Column("weight", "weight", form=".2f"),
             _percent("loo_error", "error"),
             _percent("sigma", "scatter"),
-            Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
         ],
         rows=rows,
@@ -222,9 +238,9 @@ def _fits(results: StudyResults, laws: Sequence[Law], rejected: Collection[str] 
     ]
     columns = [
         Column("of", "response", text=True),
+        Column("n", "n"),
         Column("fit", "fit", text=True),
         Column("cells", "cells", text=True),
-        Column("n", "n"),
         Column("censored", "n_censored"),
         Column("by", "estimator", text=True),
         _percent("scatter", "scatter"),
@@ -309,11 +325,11 @@ def _lack_of_fit(results: StudyResults) -> Table:
         ),
         columns=[
             Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),
+            Column("p", lambda row: p_words(row["p_value"])),
             _percent("scatter", "scatter"),
             _percent("noise", "seeds and resolution"),
             Column("χ²", "chi2", form=".0f"),
             Column("degrees of freedom", "degrees"),
-            Column("p", lambda row: p_words(row["p_value"])),
         ],
         rows=[dataclasses.asdict(test) for test in fits_of(results).lack_of_fit],
         cell=None,

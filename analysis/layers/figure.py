@@ -10,7 +10,7 @@ from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph
-from rgr_dist.analysis.wording import span, with_range
+from rgr_dist.analysis.wording import in_words, span, with_range
 from rgr_dist.paper import capacity_scale
 
 CAPTION = (
@@ -68,6 +68,7 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
         caption=CAPTION.format(first=first, steps=span([row["max_steps"] for row in seen])),
         panels=tuple(panels),
         legend=legend,
+        joins="sizes of one layer",
         columns=3,
     )
 
@@ -105,8 +106,8 @@ def _point(row: Row) -> Point:
 
 
 def size_of(row: Mapping[str, Any]) -> str:
-    """A row's size in words: ``(64, 16)``, or ``(64, 16, length=64)``."""
-    parts = row["m"], row["d_model"], row.get("setting")
+    """A row's size in words: ``(64, 16)``, or ``(64, 16, length 64)``."""
+    parts = row["m"], row["d_model"], in_words(row.get("setting") or "")
     return f"({', '.join(str(part) for part in parts if part)})"
 
 

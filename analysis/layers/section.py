@@ -13,7 +13,7 @@ from rgr_dist.analysis.layers.figure import draw_costs, ranged, size_of, tip
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import Row, rows_of
-from rgr_dist.analysis.wording import plural, three_digits, with_limits
+from rgr_dist.analysis.wording import in_words, plural, three_digits, with_limits
 
 
 def section(results: StudyResults) -> Section | None:
@@ -85,10 +85,10 @@ def _limits(order: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def _ranked_together(order: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """The rows of each compression and setting, by its name: ``4``, or ``4 and length=64``."""
+    """The rows of each compression and setting, by its name: ``4``, or ``4 and length 64``."""
     places: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(order, key=lambda row: (row["compression"], row.get("setting", ""))):
-        setting = f" and {row['setting']}" if row.get("setting") else ""
+        setting = f" and {in_words(row['setting'])}" if row.get("setting") else ""
         places.setdefault(f"{row['compression']:g}{setting}", []).append(row)
     return places
 
@@ -100,7 +100,7 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
         order: rows of ``costs.order``.
 
     Returns:
-        For each compression and setting: its name, ``4`` or ``4 and length=64``, the correlation,
+        For each compression and setting: its name, ``4`` or ``4 and length 64``, the correlation,
         and how many layers have a rank within both.
         A group is left out if it has one limit alone, if all its layers hold the same within a
         limit, or if only some of its sizes have the smallest limit.
@@ -122,6 +122,11 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
     return told
 
 
+def _setting_column(row: Row) -> list[Column]:
+    shown = Column("setting", lambda row: in_words(row["setting"]), text=True)
+    return [shown] if "setting" in row else []
+
+
 def _order(rows: list[Row]) -> Table:
     def held(row: Mapping[str, Any]) -> str | None:
         if row["per_cached"] is None:
@@ -139,7 +144,11 @@ def _order(rows: list[Row]) -> Table:
             "the fewest parameters."
         ),
         columns=[
-            *([Column("setting", "setting", text=True)] if "setting" in rows[0] else ()),
+            *(
+                [Column("setting", lambda row: in_words(row["setting"]), text=True)]
+                if "setting" in rows[0]
+                else ()
+            ),
             Column("m′/d_model", "compression", form="g"),
             Column("steps", "max_steps"),
             Column("sizes", "n"),

@@ -83,6 +83,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"math": math, "prose": prose, "sentence": sentence}
+    environment.filters["breakable"] = breakable
     for name in ("duration", "number", "plural", "span", "three_digits"):
         environment.filters[name] = getattr(wording, name)
     environment.globals["panel"] = svg.page_panel
@@ -101,6 +102,15 @@ def sentence(text: Any) -> Markup:
     """``math`` in which no interval, ``[12–13]``, is broken over two lines."""
     interval = r"\[[^\[\] ]+–[^\[\] ]+\]"
     return Markup(re.sub(interval, r'<span class="whole">\g<0></span>', str(math(text))))
+
+
+def breakable(text: Any) -> Markup:
+    """The text of a table's cell: a word may break after a full stop, comma, ``_`` or ``=`` in it.
+
+    Numbers, ``20,000`` and ``0.99``, are not broken.
+    """
+    within = r"(?<=\w)(?:[_=]|[.,](?=[^\W\d]))(?=\w)"
+    return Markup(re.sub(within, r"\g<0><wbr/>", str(escape(text))))
 
 
 def prose(text: Any) -> Markup:

@@ -10,7 +10,7 @@ from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Row, Table, cell_column
+from rgr_dist.analysis.page.section import Column, Row, Table, cell_column, limit_columns
 from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of
 from rgr_dist.analysis.wording import with_range
@@ -48,14 +48,16 @@ def widths_table(rows: Sequence[Row]) -> Table:
 
         return Column("passes from" if kind == "possible" else "exact from", shown, f"{kind}_D_K")
 
+    limits = limit_columns(rows)
     return Table(
         name="table-three-widths",
         caption=(
             "One head impossible: in how many of the study’s draws a certificate proves that no "
             "weights of one head, however wide, are right on all pairs. Passes from: the smallest "
             "D_K with known weights that pass the study’s test; exact from: with known weights "
-            "that are right on all pairs of every draw; in brackets: how they were found. Limited "
-            "by: as in the table of cells."
+            "that are right on all pairs of every draw; in brackets: how they were found."
+            + " Limited by: as in the table of cells."
+            * bool(limits)
         ),
         columns=[
             cell_column(),
@@ -64,7 +66,7 @@ def widths_table(rows: Sequence[Row]) -> Table:
             width("possible"),
             width("exact"),
             Column("trained", lambda row: with_range(row["D_K"], row["D_K_low"], row["D_K_high"])),
-            Column("limited by", lambda row: row["limited_by"] or "", text=True),
+            *limits,
         ],
         rows=rows,
     )

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
+from rgr_dist.analysis.page.section import (
+    Column,
+    Section,
+    Table,
+    bits_column,
+    cell_column,
+    limit_columns,
+)
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import Row
 from rgr_dist.analysis.thresholds.best_heads import best_of
@@ -37,8 +44,9 @@ def section(results: StudyResults) -> Section:
     if best["confirmed"].notna().any():
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
+    limits = limit_columns(cells)
     columns += [
-        Column("limited by", lambda row: row["limited_by"] or "", text=True),
+        *limits,
         Column("status", "status", text=True),
         Column(f"certificate, in {axis.value}", "certificate_words", text=True),
     ]
@@ -50,12 +58,12 @@ def section(results: StudyResults) -> Section:
             Table(
                 name="table-cells",
                 caption=f"Brackets: {width} from optimistic to conservative; {arm} from the fewest "
-                f"to the most {axis.arms} that the data do not tell apart."
+                f"to the most {axis.arms}, of those tried, that the data do not tell apart."
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
                 + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "
                 f"budget, if longer training passes there, or if {axis.total}* still falls with "
                 "the step limit; proved, if no weights of one head are right on all pairs; "
-                "else unknown.",
+                "else unknown." * bool(limits),
                 columns=columns,
                 rows=cells,
                 anchored=True,

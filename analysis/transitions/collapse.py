@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, log_expit, xlogy
 
 from rgr_dist.analysis.laws.candidates import law_at
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.transitions.probes import probes_of
-from rgr_dist.analysis.transitions.share_curves import LEAST_WIDTH, Curve, Shares
 from rgr_dist.analysis.transitions.transition_fits import shares_of
 
 OWN = "own D_K*"
@@ -95,24 +93,8 @@ def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
         formula=formula,
         n_cells=int(points["cell_id"].nunique()),
         deviance=curve.deviance,
-        expected=_expected(shares, curve),
+        expected=shares.expected(curve),
         middle=2.0**curve.middle,
         width=curve.width,
         points=points[list(POINTS)].reset_index(drop=True),
     )
-
-
-def _expected(shares: Shares, curve: Curve) -> float:
-    """The mean deviance of shares drawn from a curve, about the curve then fitted to them.
-
-    A probe of n seeds contributes its mean over the numbers of seeds that may pass: near 0, not the
-    1 of χ², where the curve says that all must pass or all must fail. The fit takes away 1 for each
-    unknown; a width at its lower bound is not one.
-    """
-    n, z = shares.good + shares.bad, (shares.x - curve.middle) / curve.width
-    k = np.arange(n.max() + 1)[:, None]
-    fails = np.maximum(n - k, 0)
-    found = k * log_expit(z) + fails * log_expit(-z)
-    chance = np.exp(found + gammaln(n + 1) - gammaln(k + 1) - gammaln(fails + 1)) * (k <= n)
-    best = xlogy(k, k / n) + xlogy(fails, fails / n)
-    return float((chance * 2 * (best - found)).sum() - (1 if curve.width == LEAST_WIDTH else 2))

@@ -13,7 +13,7 @@ from rgr_dist.analysis.transitions.collapse import OWN, Collapse, collapses_of
 from rgr_dist.analysis.transitions.curves_figure import draw_curves
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_collapse, draw_shares
-from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.transitions.transition_fits import rejected_of, transitions_of
 from rgr_dist.analysis.transitions.width_scaling import sentence, width_scaling_of
 from rgr_dist.analysis.wording import with_limits
 
@@ -21,7 +21,9 @@ from rgr_dist.analysis.wording import with_limits
 def section(results: StudyResults) -> Section:
     """Scores and shares of passing seeds against D_K, and all cells on one scale."""
     study, probes, collapses = results.study, probes_of(results), collapses_of(results)
-    fits = named(results, transitions_of(results))
+    fits, rejected = named(results, transitions_of(results)), rejected_of(results)
+    for row in fits:
+        row["rejected"] = (row["cell_id"], row["h"]) in rejected
     fitted = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
     figures = list(curves(results).figures)
     shares = draw_shares(drawn_cells_of(results), probe_rows_of(results), fits)
@@ -96,11 +98,11 @@ def _qualities(collapses: list[Collapse]) -> Table:
         ),
         columns=[
             Column("D_K divided by", "formula", text=True),
+            Column("reduced χ²", "reduced_chi2", form=".2f"),
+            Column("half pass at", "middle", form=".3f"),
             Column("cells", "n_cells"),
             Column("probes", lambda row: len(row["points"])),
             Column("deviance", "deviance", form=".1f"),
-            Column("reduced χ²", "reduced_chi2", form=".2f"),
-            Column("half pass at", "middle", form=".3f"),
             Column("width, doublings", "width", form=".3f"),
         ],
         rows=[{**vars(one), "reduced_chi2": one.reduced_chi2} for one in collapses],
@@ -115,12 +117,16 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
     def half(row: Any) -> str:
         middle, form = row["share_middle"], "{:.1f}".format
+        if row["rejected"]:
+            return "rejected"
         if middle is None:
             return str(row["share_status"])
         return with_limits(middle, row["share_low"], row["share_high"], form)
 
     def width(row: Any) -> str:
         width, form = row["share_width"], "{:.2f}".format
+        if row["rejected"]:
+            return "rejected"
         if width is None:
             return str(row["share_status"])
         return with_limits(width, row["share_width_low"] or 0, row["share_width_high"], form)
@@ -136,17 +142,19 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
             "pass. Widths are in doublings of D_K. Intervals treat probes as independent, though "
             "they share seeds; a ? says that the probes set no limit."
+            + " Rejected: the curve misses the shares by more than the luck of seeds (p < 0.05)."
+            * any(row["rejected"] for row in rows)
         ),
         columns=[
             cell_column(),
             Column("h", "h"),
+            Column("half pass at D_K", half),
+            Column("passing width", width),
             Column("runs", "n_runs"),
-            Column("collapsed", "collapsed"),
+            *([Column("collapsed", "collapsed")] if any(row["collapsed"] for row in rows) else ()),
             Column("top score", top, "top"),
             Column("middle D_K", "score_middle", form=".1f"),
             Column("score width", "score_width", form=".2f"),
-            Column("half pass at D_K", half),
-            Column("passing width", width),
         ],
         rows=rows,
         folded="Fitted transitions",

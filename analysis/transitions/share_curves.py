@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import chdtri, expit, log_expit, xlogy
+from scipy.special import chdtrc, chdtri, expit, gammaln, log_expit, xlogy
 
 from rgr_dist.analysis.laws.interval_likelihood import Array
 from rgr_dist.search.confidence_interval import CONFIDENCE
@@ -84,6 +84,38 @@ class Shares:
         seen = (xlogy(self.good, self.good / total) + xlogy(self.bad, self.bad / total)).sum()
         z = (self.x - middle) / widths[:, None]
         return np.asarray(2 * (seen - log_expit(z) @ self.good - log_expit(-z) @ self.bad))
+
+    def expected(self, curve: Curve) -> float:
+        """The mean deviance of shares drawn from a curve, about the curve then fitted to them.
+
+        A probe of n seeds contributes its mean over the numbers of seeds that may pass: near 0, not
+        the 1 of χ², where the curve says that all must pass or all must fail. The fit takes away 1
+        for each unknown; a width at its lower bound is not one.
+        """
+        return self._moments(curve)[0] - (1 if curve.width == LEAST_WIDTH else 2)
+
+    def p_value(self, curve: Curve) -> float | None:
+        """How likely a deviance this large is for independent seeds that follow the curve.
+
+        The deviance is taken for a multiple of a χ², of its mean and variance (Satterthwaite). None
+        where less than 1 is expected.
+        """
+        expected, (mean, variance) = self.expected(curve), self._moments(curve)
+        if expected < 1:
+            return None
+        spread = variance / mean  # 2 for a χ²
+        return float(chdtrc(2 * expected / spread, 2 * curve.deviance / spread))
+
+    def _moments(self, curve: Curve) -> tuple[float, float]:
+        """Mean and variance of the deviance, from a curve, of shares drawn from it."""
+        n, z = self.good + self.bad, (self.x - curve.middle) / curve.width
+        k = np.arange(n.max() + 1)[:, None]
+        fails = np.maximum(n - k, 0)
+        found = k * log_expit(z) + fails * log_expit(-z)
+        chance = np.exp(found + gammaln(n + 1) - gammaln(k + 1) - gammaln(fails + 1)) * (k <= n)
+        each = 2 * (xlogy(k, k / n) + xlogy(fails, fails / n) - found)
+        mean = (chance * each).sum(axis=0)
+        return float(mean.sum()), float((chance * (each - mean) ** 2).sum())
 
     def middle_limits(self, best: Curve) -> Limits:
         """95 % profile-likelihood limits of the middle.

@@ -23,6 +23,9 @@ SHARES = (
     "all its seeds begin to pass at the same width; its line alone, if a sudden switch fits about "
     "as well. At D_K* the mean score passes."
 )
+REJECTED = (
+    " No line is drawn where the curve misses the shares by more than the luck of seeds (p < 0.05)."
+)
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
     "with the best collapse and by the paper’s law. If a law were exact, its points would lie on "
@@ -37,7 +40,8 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         probes: rows of ``probe_rows_of``.
-        fits: rows of ``transition_fits.transitions_of`` with ``anchor``.
+        fits: rows of ``transition_fits.transitions_of`` with ``anchor``, and ``rejected``, whether
+            the shares reject their curve.
     """
     fitted = {(row["anchor"], row["h"]): row for row in fits if row["share_status"] == "fitted"}
     panels = []
@@ -55,7 +59,8 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         for h in {row["h"] for row in own}:
             widths = [row["D_K"] for row in own if row["h"] == h]
             fit = fitted[cell["anchor"], h]
-            if fit["share_width_low"] is None:  # a sudden switch fits about as well
+            # no curve where a sudden switch fits about as well
+            if fit["share_width_low"] is None or fit["rejected"]:
                 continue
             ends = min(widths), max(widths)
             curves[h] = _logistic(ends, fit["share_middle"], fit["share_width"])
@@ -66,7 +71,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     figure = Figure(
         name="shares",
         title="Share of passing seeds against D_K",
-        caption=SHARES,
+        caption=SHARES + REJECTED * any(fit["rejected"] for fit in fitted.values()),
         panels=tuple(panels),
         hollow=FEWER,
         columns=columns_of(cells),

@@ -18,6 +18,7 @@ from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions import score_curves
 from rgr_dist.analysis.transitions.probes import collapsed, probes_of
 from rgr_dist.analysis.transitions.share_curves import Shares
+from rgr_dist.search.confidence_interval import CONFIDENCE
 
 WIDTHS_OF_A_FIT = 4
 """Fewest key widths at which a curve of three unknowns is fitted to the scores."""
@@ -76,6 +77,25 @@ def transitions_of(results: StudyResults) -> pd.DataFrame:
             | _share_fit(own)
         )
     return pd.DataFrame(rows, columns=list(KINDS), dtype="object").astype(KINDS)
+
+
+@per_study
+def rejected_of(results: StudyResults) -> set[tuple[str, int]]:
+    """The (cell_id, h) whose fitted curve misses the shares by more than the luck of seeds, at 5 %.
+
+    The test is ``Shares.p_value``, of the deviance.
+    """
+    by_head = dict(list(probes_of(results).groupby(HEAD, sort=False)))
+    rejected = set()
+    for cell_id, h, status in transitions_of(results)[[*HEAD, "share_status"]].itertuples(
+        index=False
+    ):
+        if status == "fitted":
+            shares = shares_of(by_head[cell_id, h])
+            p = shares.p_value(shares.fit())
+            if p is not None and p < 1 - CONFIDENCE:
+                rejected.add((cell_id, h))
+    return rejected
 
 
 def _score_fit(runs: pd.DataFrame | None) -> dict[str, Any]:

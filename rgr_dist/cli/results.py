@@ -172,7 +172,8 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     with stored_results(study, set_, out) as (results, _):
         pass
     of_facts = results.study.record.holds == "facts"
-    sections, shown, sentences = (_laws_of_facts if of_facts else _laws)(results)
+    told = _laws_of_facts(results, how is Format.TABLE) if of_facts else _laws(results)
+    sections, shown, sentences = told
     if how is not Format.TABLE:
         print_listing(sections, how, facts={"found": " ".join(sentences)})
         return
@@ -214,10 +215,10 @@ def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
     return sections, shown, conclusions.sentences(fits)
 
 
-def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
-    """The laws of D_V*: for a script, for a table, and in sentences."""
+def _laws_of_facts(results: StudyResults, brief: bool) -> tuple[Sections, Sections, list[str]]:
+    """The laws of D_V*: for a script, for a table of those that fit, and in sentences."""
     from rgr_dist.analysis.facts.tables import rows_of_facts
-    from rgr_dist.analysis.laws.conclusions import growths
+    from rgr_dist.analysis.laws.conclusions import growths, growths_in_brief
     from rgr_dist.analysis.laws.families import SIZES_OF_A_LAW, laws_of_facts
 
     rows, fitted = rows_of_facts(results), laws_of_facts(results)
@@ -225,7 +226,9 @@ def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]
     keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
     cells = [{key: row[key] for key in keys} for row in rows]
     few = f"No law of D_V* yet: it takes {SIZES_OF_A_LAW} sizes with a threshold at one setting."
-    return {"laws": laws, "cells": cells}, {"laws": laws}, growths(fitted) or [few]
+    said = (growths_in_brief if brief else growths)(fitted)
+    shown = {"laws": fits} if (fits := [law for law in laws if law["exponent"] is not None]) else {}
+    return {"laws": laws, "cells": cells}, shown, said or [few]
 
 
 def predict(

@@ -175,7 +175,9 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
     if not best_alone:
         meant.insert(0, f"{sizes.total} [its interval over {seeds}; ≥: the smallest not ruled out]")
     if sizes.value == "d_k":
-        meant.append("h* [range of head counts that do about as well, by a paired t-test]")
+        meant.append(
+            "h* [fewest and most heads, of those tried, that do about as well, by a paired t-test]"
+        )
     else:
         meant.append("rank: bounds on the rank of the database and of the layer’s logits")
     if not best_alone:

@@ -40,11 +40,11 @@ def results_of(study: Study, d_k: dict[int, list[int | None]]) -> Any:
 @pytest.mark.parametrize(
     ("short", "without"),
     [
-        ("(64, 16, max_steps=20000)", "(64, 16)"),
-        ("(64, 16, max_steps=20000,patience=5)", "(64, 16, patience=5)"),
-        ("(64, 16, length=8,max_steps=20000)", "(64, 16, length=8)"),
-        ("(64, 16, length=8,max_steps=20000,patience=5)", "(64, 16, length=8,patience=5)"),
-        ("(64, 16, r = 2, max_steps=20000)", "(64, 16, r = 2)"),
+        ("(64, 16, 20,000 steps)", "(64, 16)"),
+        ("(64, 16, 20,000 steps, patience 5)", "(64, 16, patience 5)"),
+        ("(64, 16, length 8, 20,000 steps)", "(64, 16, length 8)"),
+        ("(64, 16, length 8, 500 steps, patience 5)", "(64, 16, length 8, patience 5)"),
+        ("(64, 16, r = 2, 20,000 steps)", "(64, 16, r = 2)"),
     ],
 )
 def test_a_cell_is_named_without_its_step_limit(short: str, without: str) -> None:

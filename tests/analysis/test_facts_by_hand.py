@@ -13,7 +13,7 @@ from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.facts.figures import draw_ranks
 from rgr_dist.analysis.facts.section import splits
 from rgr_dist.analysis.facts.statements import statements
-from rgr_dist.analysis.laws.conclusions import growths
+from rgr_dist.analysis.laws.conclusions import growths, growths_in_brief
 from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.laws.figure import draw_families
 from rgr_dist.analysis.load import StudyResults
@@ -124,6 +124,19 @@ def test_growth_in_words() -> None:
         f"At d_qk = 8, D_V* grows as (number of facts) to the power {law.exponent:.3f} (95 % "
         f"interval {law.exponent_low:.3f} to {law.exponent_high:.3f} over 4 cells)."
     )
+
+
+def test_laws_without_a_fit_for_one_reason_share_a_sentence() -> None:
+    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
+    law = next(law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
+    none = replace(law, exponent=None, reason="0 cells")
+    few = [replace(none, cells=f"d_qk = {d_qk}") for d_qk in (1, 1, 2, 4)]
+    other = replace(none, cells="d_qk = 3", reason="2 cells")
+    assert growths_in_brief([*few, law, other]) == [
+        *growths([law]),
+        "No law of D_V* at d_qk = 1 and 2 more: 0 cells.",
+        "No law of D_V* at d_qk = 3: 2 cells.",
+    ]
 
 
 def test_means_at_each_tau() -> None:

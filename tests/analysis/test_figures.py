@@ -20,10 +20,13 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import breakable
 from rgr_dist.analysis.page.render import math as math_of
+from rgr_dist.analysis.thresholds.section import section as cells_section
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_shares
+from rgr_dist.analysis.transitions.transition_fits import rejected_of
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -107,6 +110,7 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
         for D_K, passing in ((8, 0), (10, 2), (12, 4))
     ]
     fit = {"anchor": "a", "share_status": "fitted", "share_middle": 10.0, "share_width": 0.1}
+    fit |= {"rejected": False}
     fits = [fit | {"h": 1, "share_width_low": 0.05}, fit | {"h": 2, "share_width_low": None}]
     figure = draw_shares([cell], probes, fits)
     assert figure is not None
@@ -114,6 +118,45 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
     assert [line.h for line in panel.lines if line.look == "head"] == [1]
     assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2]
     assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "D_K*"]
+
+
+def test_a_column_that_says_the_same_of_every_row_is_left_out() -> None:
+    results = searched(*FOUR)
+    (table,) = cells_section(results).shown
+    assert "limited by" not in [column.head for column in table.columns]
+    assert "Limited by" not in table.caption
+    (cell, *_), runs = results.study.cells, []
+    for lost in ([], [0.0]):
+        scores = {(4, d_k): [0.9 + d_k / 100, 0.99, *lost] for d_k in (4, 6, 8, 9)}
+        runs = made_up.probe_rows(cell, scores)
+        (table,) = transitions.section(made_up.results_of(results.study, runs, [])).shown
+        assert ("collapsed" in [column.head for column in table.columns]) == bool(lost)
+
+
+def test_a_curve_that_its_shares_reject_is_not_drawn() -> None:
+    """As many seeds as pass at h = 2 pass at first, then all, then half: no curve that rises."""
+    study = made_up.study_of([(64, 16)], heads=[1, 2], seeds=10)
+    (cell,) = study.cells
+    passing = {1: (0, 3, 7, 10, 10, 10), 2: (0, 0, 10, 10, 9, 4)}
+    scores = {
+        (h, d_k): [1.0] * n + [0.9] * (10 - n)
+        for h, shares in passing.items()
+        for d_k, n in zip((16, 24, 32, 64, 128, 256), shares, strict=True)
+    }
+    results = made_up.results_of(study, made_up.probe_rows(cell, scores), [])
+    assert rejected_of(results) == {(cell.cell_id, 2)}
+    section = transitions.section(results)
+    shares = figure_of(section, "shares")
+    (panel,) = shares.panels
+    assert [line.h for line in panel.lines if line.look == "head"] == [1]
+    assert {point.h for point in panel.points} == {1, 2}
+    assert "No line is drawn where the curve misses the shares" in shares.caption
+    (table,) = section.shown
+    half, width = (one for one in table.columns if "pass" in one.head)
+    assert [half.shown(row) == width.shown(row) == "rejected" for row in table.rows] == [
+        False,
+        True,
+    ]
 
 
 def test_a_law_of_several_degrees_has_a_labelled_curve_for_each_inside_the_panel() -> None:
@@ -156,6 +199,21 @@ def test_two_cells_have_no_fitted_line() -> None:
     assert {line.look for line in figure.panels[0].lines} == {"paper", "series"}
 
 
+def test_the_caption_says_that_larger_cells_made_the_papers_line() -> None:
+    wide = [(m, d_model, 4) for m in (64, 128, 256, 512) for d_model in (32, 64)]
+    for cells, is_beyond in ((wide[:-2], True), (wide, False)):
+        figure = figure_of(laws.law(searched(*cells)), "law")
+        assert ("fitted to larger cells too" in figure.caption) == is_beyond
+
+
+def test_the_legend_says_what_a_thin_line_joins() -> None:
+    results = searched(*FOUR)
+    law = figure_of(laws.law(results), "law")
+    assert [key.text for key in law.keys if key.line == "series"] == ["joins cells of one d_model"]
+    alone = figure_of(laws.law(searched((64, 16, 6), (64, 32, 2))), "law")
+    assert not [key for key in alone.keys if key.line == "series"], "a cell alone joins nothing"
+
+
 def test_an_open_cell_is_hollow() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
@@ -190,6 +248,15 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     assert lines["target", None] == ((panel.x.low, 0.99), (panel.x.high, 0.99))
     assert lines["guide", None] == ((20, 0), (20, 1))
     assert [x for x, _ in lines["head", 4]] == [8, 20]
+
+
+def test_a_key_in_a_table_may_break_between_its_words_and_a_number_may_not() -> None:
+    told = {
+        "training.learning_rate": "training.<wbr/>learning_<wbr/>rate",
+        "keys=50,family=partial": "keys=<wbr/>50,<wbr/>family=<wbr/>partial",
+        "20,000 steps, 0.99. a_ =": "20,000 steps, 0.99. a_ =",
+    }
+    assert {text: breakable(text) for text in told} == told
 
 
 def test_a_full_stop_after_a_power_is_not_raised() -> None:
@@ -276,8 +343,8 @@ def test_a_line_of_training_time_joins_the_limits_of_one_cell() -> None:
     assert {line.label for line in joined} == {None}, "sixteen names would overlap"
     panels = figure_of(section, "one-head").panels
     assert [(panel.cell, panel.title) for panel in panels[:2]] == [
-        ("m64-d16-2", ("(64, 16, learning_rate=0.001)",)),
-        ("m64-d16-4", ("(64, 16, learning_rate=0.01)",)),
+        ("m64-d16-2", ("(64, 16, learning rate 0.001)",)),
+        ("m64-d16-4", ("(64, 16, learning rate 0.01)",)),
     ]
 
 

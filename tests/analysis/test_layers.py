@@ -175,9 +175,9 @@ def test_contexts_of_one_size_are_compared_apart() -> None:
     assert last["length=16"].tolist() == ["softmax", "max"]
     assert last["length=64"].tolist() == ["max", "softmax"]
     best, correlation = headline(results)
-    assert "softmax (2.67 at m′/d_model = 4 and length=16, then max with 1.60)" in best
-    assert "1.00 of 2 layers at 4 and length=64" in correlation
-    assert "(64, 16, length=64)" in render("x", sections(results), {})
+    assert "softmax (2.67 at m′/d_model = 4 and length 16, then max with 1.60)" in best
+    assert "1.00 of 2 layers at 4 and length 64" in correlation
+    assert "(64, 16, length 64)" in render("x", sections(results), {})
     own = section(results)
     assert own is not None
     for panel in own.figures[0].panels:

@@ -121,6 +121,39 @@ def fits(page: Page, width: int) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth") <= width)
 
 
+BROKEN = """() => [...document.querySelectorAll("tbody :is(th, td)")].flatMap((cell) => {
+  const broken = [];
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    for (const { index, 0: word } of walk.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      const range = document.createRange();
+      range.setStart(walk.currentNode, index);
+      range.setEnd(walk.currentNode, index + word.length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})"""
+"""Words and numbers in a table that go over two lines."""
+
+
+def test_no_word_of_a_table_is_broken_and_answers_are_in_view(finished: Path, visit: Visit) -> None:
+    page = visit(finished, WIDTHS[0])
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert page.evaluate(BROKEN) == []
+    for table, head in (
+        ("agreement", "verdict"),
+        ("collapse", "half pass at"),
+        ("transitions", "half pass at"),
+        ("candidates", "supported"),
+        ("pool", "kept"),
+    ):
+        box = page.locator(f"#table-{table} thead th", has_text=head).first.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= WIDTHS[0], (table, head)
+
+
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overlaps_or_leaves_the_page(

@@ -60,6 +60,32 @@ def test_cells_of_both_are_paired_and_the_others_named(
     assert rows["(128, 32)"]["words_b"] == "≥ 99"
 
 
+def test_both_intervals_of_a_cell_are_drawn(pair: tuple[StudyResults, StudyResults]) -> None:
+    section = cells(pair, NAMES)
+    assert section is not None
+    ((panel, _),) = (figure.panels for figure in section.figures)
+    upright = {(point.x, point.y): (point.low, point.high) for point in panel.points}
+    assert upright == {(20, 40): (38, 42), (10, 30): (28, 32), (40, 40): (38, 42)}
+    across = [line.points for line in panel.lines if line.look == "head"]
+    assert sorted(across) == [((8, 30), (12, 30)), ((18, 40), (22, 40)), ((38, 40), (42, 40))]
+
+
+def test_json_names_a_cell_by_its_keys_and_the_page_in_words() -> None:
+    cells_ = [{"m": 64, "d_model": 16, "training": {"max_steps": [500, 20_000]}}]
+    study = parse_study({"name": "x", "cells": cells_, "search": {"heads": [2]}})
+    rows = [made_up.threshold_row(cell, 2, 9) for cell in study.cells]
+    both = made_up.results_of(study, [], rows)
+    _, table = answer((both, both), NAMES)
+    assert [row["cell"] for row in table] == [
+        "(64, 16, max_steps=500)",
+        "(64, 16, max_steps=20000)",
+    ]
+    section = cells((both, both), NAMES)
+    assert section is not None
+    shown = [row["short"] for row in section.shown[0].rows]
+    assert shown == ["(64, 16, 500 steps)", "(64, 16, 20,000 steps)"]
+
+
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     pair: tuple[StudyResults, StudyResults],
 ) -> None:

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from rgr_dist.analysis.laws.conclusions import headline
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import body_of
 from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
     clock,
     duration,
+    in_words,
     plural,
     real_range,
     rough_time,
@@ -150,27 +152,42 @@ def test_no_certificate_is_a_dash(missing: object) -> None:
 
 def names(**keys: Any) -> list[tuple[str, str, str]]:
     study = parse_study({"name": "made-up", **keys})
-    return [tuple(own.values()) for own in names_of(made_up.results_of(study, [], [])).values()]
+    found = names_of(made_up.results_of(study, [], [])).values()
+    return [(own["anchor"], own["short"], own["full"]) for own in found]
 
 
 def test_every_cell_has_a_name_of_its_own() -> None:
     cell = {"m": 64, "d_model": 16}
     faster, shorter = {"training": {"learning_rate": 0.01}}, {"training": {"max_steps": 500}}
     assert names(cells=[cell, cell | faster, cell | {"m": 128}]) == [
-        ("m64-d16", "(64, 16, learning_rate=0.001)",
-         "(m, d_model) = (64, 16), learning_rate=0.001"),
-        ("m64-d16-2", "(64, 16, learning_rate=0.01)",
-         "(m, d_model) = (64, 16), learning_rate=0.01"),
+        ("m64-d16", "(64, 16, learning rate 0.001)",
+         "(m, d_model) = (64, 16), learning rate 0.001"),
+        ("m64-d16-2", "(64, 16, learning rate 0.01)",
+         "(m, d_model) = (64, 16), learning rate 0.01"),
         ("m128-d16", "(128, 16)", "(m, d_model) = (128, 16)"),
     ]  # fmt: skip
     regular = {"family": "regular", "degree": 4}
     assert names(graph=regular, cells=[cell, cell | shorter, cell | shorter | {"m": 65}]) == [
-        ("m64-d16-r4", "(64, 16, r = 4, max_steps=20000)",
-         "(m, d_model) = (64, 16), r = 4, max_steps=20000"),
-        ("m64-d16-r4-2", "(64, 16, r = 4, max_steps=500)",
-         "(m, d_model) = (64, 16), r = 4, max_steps=500"),
+        ("m64-d16-r4", "(64, 16, r = 4, 20,000 steps)",
+         "(m, d_model) = (64, 16), r = 4, 20,000 steps"),
+        ("m64-d16-r4-2", "(64, 16, r = 4, 500 steps)",
+         "(m, d_model) = (64, 16), r = 4, 500 steps"),
         ("m65-d16-r4", "(65, 16, r = 4)", "(m, d_model) = (65, 16), r = 4"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("", ""),
+        ("keys=50,family=partial,share=0.5", "partial, 50 keys, share 0.5"),
+        ("max_steps=20000,patience=5", "20,000 steps, patience 5"),
+        ("model=grouped(groups=2, keys=3),learning_rate=0.01",
+         "grouped(groups=2, keys=3), learning rate 0.01"),
+    ],
+)  # fmt: skip
+def test_what_tells_cells_apart_is_said_in_words(keys: str, words: str) -> None:
+    assert in_words(keys) == words
 
 
 FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at h* = 2 [2–2]"
@@ -214,6 +231,17 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
     assert headline(made_up.results_of(study, [], rows[1:])) == [
         "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far."  # one cell's h = 1 is not known
     ]
+
+
+def test_the_range_of_head_counts_is_said_to_be_of_those_tried() -> None:
+    """Three heads were not tried, and two need too much: neither does about as well."""
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
+    rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in ((1, 12), (2, 20), (4, 3))]
+    results = made_up.results_of(study, [], rows)
+    assert headline(results) == ["At (m, d_model) = (64, 16), D_K* = 12 [12–12] at h* = 1 [1–4]."]
+    page = re.sub(r"<[^>]+>|\n", "", body_of(summary.section(results), lead=None))
+    tried = "after h* the fewest and the most heads, of those tried, that do about as well"
+    assert tried in page
 
 
 def summary_of(results: StudyResults) -> list[str]:

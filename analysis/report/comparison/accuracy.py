@@ -44,7 +44,7 @@ def shared_splits(pair: Pair) -> list[Row]:
         other = others.get((partners.get(one["cell_id"], ""), one["D_K"], one["h"]))
         if other is None:
             continue
-        row = {name: one[name] for name in ("anchor", "short", "D_K", "h")}
+        row = {name: one[name] for name in ("anchor", "short", "key", "D_K", "h")}
         for side, of in (("a", one), ("b", other)):
             row[f"accuracy_{side}"] = of["accuracy"]
             row[f"words_{side}"] = real_range(of["accuracy"], of["low"], of["high"])

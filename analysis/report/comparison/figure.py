@@ -11,8 +11,9 @@ from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "First: D_K* of {second} against D_K* of {first}; on the line they are equal. Then their ratio "
-    "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K* of "
-    "{second}, and over the ratios that both intervals allow. Colour and shape are h* of {second}."
+    "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K*, across of "
+    "{first} and upright of {second}, then over the ratios that both intervals allow. Colour and "
+    "shape are h* of {second}."
 )
 
 
@@ -31,6 +32,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
     ends = [row[end] for row in both for end in ("ratio", "ratio_low", "ratio_high") if row[end]]
     scale = log2_axis("m′ log₂ m / d_model", [row["scale"] for row in both] or [1, 2], pad=1.3)
     beside = ratio_axis("ratio of D_K*", [1.0, *ends], pad=1.2)
+    level = Line(points=((x.low, x.low), (x.high, x.high)), look="target")
     return Figure(
         name="side-by-side",
         title=f"D_K* of {second} against {first}",
@@ -38,7 +40,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
         panels=(
             Panel(
                 x=x, y=y, height=300, links=True,
-                lines=(Line(points=((x.low, x.low), (x.high, x.high)), look="target"),),
+                lines=(level, *_across(both)),
                 points=_points(both, "D_K_a", "D_K_b", "low_b", "high_b"),
             ),
             Panel(
@@ -50,6 +52,19 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
         legend=head_keys((row["h_b"] for row in both), "h*"),
         columns=2,
     )  # fmt: skip
+
+
+def _across(rows: Sequence[Row]) -> list[Line]:
+    """The intervals of the first study, where both of their ends are known."""
+    return [
+        Line(
+            points=((row["low_a"], row["D_K_b"]), (row["high_a"], row["D_K_b"])),
+            look="head",
+            h=row["h_b"],
+        )
+        for row in rows
+        if row["low_a"] and row["high_a"] and row["low_a"] < row["high_a"]
+    ]
 
 
 def _points(rows: Sequence[Row], x: str, *of: str) -> tuple[Point, ...]:

@@ -52,7 +52,7 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
         difference``.
     """
     if by_accuracy(pair):
-        splits_ = [{"cell": row["short"]} | row for row in shared_splits(pair)]
+        splits_ = [{"cell": row["key"]} | row for row in shared_splits(pair)]
         keys = ["cell", "D_K", "h", "accuracy_a", "accuracy_b", "difference"]
         said = [*accuracy_words(pair, names), *caveats(pair, names)]
         return said, [{key: row[key] for key in keys} for row in splits_]
@@ -61,7 +61,7 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
     keys = [f"{name}_{side}" for name in ("D_K", "h", "d_k") for side in "ab"]
     keys += ["ratio", "ratio_low", "ratio_high"]
     table = [
-        {"cell": row["short"]}
+        {"cell": row["key"]}
         | {size: sizes[row["anchor"]][size] for size in ("m", "d_model")}
         | {key: row[key] for key in keys}
         for row in rows

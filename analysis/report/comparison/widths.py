@@ -39,9 +39,9 @@ def cells(pair: Pair, names: Names) -> Section | None:
         ),
         columns=[
             cell_column(),
-            Column("ratio", "ratio_words", "ratio"),
             Column(f"D_K*, {names[0]}", "words_a", "D_K_a"),
             Column(f"D_K*, {names[1]}", "words_b", "D_K_b"),
+            Column("ratio", "ratio_words", "ratio"),
             Column(f"h*, {names[0]}", "h_words_a", "h_a"),
             Column(f"h*, {names[1]}", "h_words_b", "h_b"),
             Column(f"d_k, {names[0]}", "d_k_a"),
@@ -110,7 +110,7 @@ def pairs_of(pair: Pair) -> list[Row]:
         if one["cell_id"] not in partners:
             continue
         other = others[partners[one["cell_id"]]]
-        row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
+        row = {name: one[name] for name in ("anchor", "short", "key", "full", "scale")}
         row["size"] = sizes[one["cell_id"]]
         row["is_open"] = "open" in (one["status"], other["status"])
         for side, of in (("a", one), ("b", other)):

@@ -75,4 +75,4 @@ def test_a_page_has_its_sections_and_its_cells(
         rows = best.where(best.notna(), None)[BEST].itertuples(index=False, name=None)
         assert list(rows) == TABLES[name]
     for row in TABLES[name] if name == "step-limits" else ():  # in those of cells, heads and cost
-        assert page.count(f"max_steps={row[3]}") >= 3
+        assert page.count(f", {row[3]:,} steps)") >= 3

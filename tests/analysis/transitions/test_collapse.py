@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 from rgr_dist.analysis.transitions.collapse import POINTS, Collapse, _collapse
+from rgr_dist.analysis.transitions.share_curves import Shares
 
 DESIGNS = {
     "doubling": [0.25, 0.5, 1, 2, 4],
@@ -45,6 +46,21 @@ def test_an_exact_law_has_a_reduced_chi2_of_one(widths: list[float], seeds: int)
 @pytest.mark.parametrize("widths", DESIGNS.values(), ids=DESIGNS.keys())
 def test_a_law_that_is_off_has_a_larger_one(widths: list[float]) -> None:
     assert mean_of(widths, off=0.2) > 1.5
+
+
+@pytest.mark.parametrize(("off", "least", "most"), [(0, 0.01, 0.09), (0.3, 0.95, 1)])
+def test_a_curve_is_rejected_one_time_in_twenty_by_seeds_alone(
+    off: float, least: float, most: float
+) -> None:
+    rng, rejected = np.random.default_rng(4), 0
+    x = np.tile(np.log2(DESIGNS["eight widths"]), 3)
+    for _ in range(300):
+        middles = np.repeat([-off, 0, off], 8)
+        good = rng.binomial(10, expit((x - middles) / 0.1)).astype(float)
+        shares = Shares(x, good, 10 - good)
+        p = shares.p_value(shares.fit())
+        rejected += p is not None and p < 0.05
+    assert least <= rejected / 300 <= most
 
 
 def test_where_luck_plays_no_part_there_is_none() -> None:
