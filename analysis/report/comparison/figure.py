@@ -11,9 +11,9 @@ from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "First: D_K* of {second} against D_K* of {first}; on the line they are equal. Then their ratio "
-    "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K*, across of "
-    "{first} and upright of {second}, then over the ratios that both intervals allow. Colour and "
-    "shape are h* of {second}."
+    "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K*, sideways "
+    "for {first} and upright for {second}; those of the ratio, over all ratios that both intervals "
+    "allow. Colour and shape are h* of {second}."
 )
 
 
