@@ -12,9 +12,9 @@ from rgr_dist.analysis.page.section import Row
 
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
-    "smallest D_V that holds the database, against the bound on the database’s own rank (Prop. "
-    "2.1). Dotted: equality. Below it, a layer holds a database of higher rank than its logits "
-    "can have, provided that the database’s bound is exact."
+    "smallest D_V that holds the database at each {arm}, against the bound on the database’s own "
+    "rank (Prop. 2.1). Dotted: equality. Below it, a layer holds a database of higher rank than "
+    "its logits can have, provided that the database’s bound is exact."
 )
 SPLITS = (
     "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "
@@ -55,7 +55,7 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     return Figure(
         name="ranks",
         title="Rank at the threshold against the rank of the database",
-        caption=RANKS,
+        caption=RANKS.format(arm=arm),
         panels=(panel,),
         legend=(equality,),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,12 @@ def rows_of_facts(results: StudyResults) -> list[Row]:
     return rows
 
 
-def headline(rows: Rows, study: Study) -> str:
-    """The finding of a study, in a sentence."""
+def headline(rows: Rows, study: Study, n_fails: int = 0) -> str:
+    """The finding of a study, in a sentence.
+
+    Args:
+        n_fails: the number of cells of ``wider_fails``, for a study with a fixed total.
+    """
     found = [row for row in rows if row["d_vo"] is not None]
     if not found:
         return "No threshold was found."
@@ -59,17 +62,22 @@ def headline(rows: Rows, study: Study) -> str:
     total = study.search.total
     at = f"At d_qk + d_vo = {total}, " if total else ""
     said = f"{at}D_V* is {wording.span(list(best.values()))} in {of} of {facts} facts"
-    fails = {
-        row["cell_id"] for row in rows if row["D_V_fails"] > best.get(row["cell_id"], math.inf)
-    }
-    if total and fails:
-        said += f"; in {len(fails)} of them a wider one fails"
+    if n_fails:
+        said += f"; in {n_fails} of them a wider one fails"
     if len(study.search.arms) > 1 and not total:
         least = min(row[arm] for row in rows)
         narrow = [row["D_V"] == best[row["cell_id"]] for row in found if row[arm] == least]
         where = "" if sum(narrow) == len(best) else f" in {sum(narrow)} of those {len(best)}"
         said += f"; {arm} = {least} is enough for it{where}"
     return f"{said}."
+
+
+def wider_fails(results: StudyResults) -> set[str]:
+    """The cells in which a split fails for certain, by its 95 % interval, though narrower pass."""
+    splits, target = by_split(results), results.study.search.target
+    passing = splits[splits["mean_score"] >= target].groupby("cell_id")["d_vo"].min()
+    splits = splits.join(passing.rename("narrowest"), on="cell_id")
+    return set(splits.query("d_vo > narrowest and high < @target")["cell_id"])
 
 
 @per_study

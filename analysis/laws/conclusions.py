@@ -66,11 +66,14 @@ def _over(rows: Sequence[Mapping[Any, Any]], key: str, low: str, high: str) -> s
 
 
 def _never(results: StudyResults) -> str:
-    """The head counts that pass in no cell at any width allowed, in words; empty if all do."""
+    """The head counts that pass at no width allowed, in every cell or in some; empty if all do."""
     cells = len(results.study.cells)
-    by_heads = results.thresholds.groupby("h")["status"].agg(list)
-    never = [str(h) for h, each in by_heads.items() if each == ["censored"] * cells]
-    return f"; at h = {_and(never)} no width allowed passes" if never else ""
+    of_heads = results.thresholds.groupby("h")["status"].agg(list)
+    by_heads = {str(h): each for h, each in of_heads.items() if len(each) == cells}
+    never = [h for h, each in by_heads.items() if each == ["censored"] * cells]
+    partly = [h for h, each in by_heads.items() if "censored" in each and h not in never]
+    said = f"; at h = {_and(never)} no width allowed passes" if never else ""
+    return said + (f"; at h = {_and(partly)} none does in some cells" if never and partly else "")
 
 
 def better_law(fits: Fits) -> Candidate | None:
@@ -95,10 +98,12 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
         best = f"the {kind} of {plural(fitted, 'law')}, {numbers}"
+        if kept and is_best:
+            best = f"{len(kept) + 1} of {plural(fitted, 'law')} fit alike, and the best, {numbers}"
         by = "more than their noise"
         if test.scatter > test.noise:
             by = f"{test.scatter:.0%}, where noise explains {test.noise:.0%}".replace("%", " %")
-        said = [f"{needed}; {best}, misses them by {by}."]
+        said = [f"{needed}; {best}, typically misses them by {by}."]
     if kept:
         said.append(f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well.")
     elif fitted > 1:

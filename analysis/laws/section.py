@@ -205,6 +205,8 @@ def _candidates(fits: Fits) -> Table:
     for row in rows:
         if tested.get(row["name"]) in fits.rejected:
             row["reason"] = "rejected by its lack-of-fit test"
+        elif row["supported"] and row["name"] not in tested:
+            row["reason"] = "lack of fit not tested"
     return Table(
         name="table-candidates",
         caption=(

@@ -36,7 +36,10 @@ def cells_of(results: StudyResults) -> list[Row]:
         sizes = (row["m"], row["d_model"], row["n_edges"])
         row["largest"] = row["cell_id"] in largest
         row |= {"scale": capacity_scale(*sizes), "compression": compression(*sizes)}
-        row["width_words"] = wording.with_range(row[axis.total], row[axis.low], row[axis.high])
+        ends = (row[axis.low], row[axis.high])
+        if results.study.search.total:  # the only width at its d_qk has no neighbours to bound it
+            ends = (None, None)
+        row["width_words"] = wording.with_range(row[axis.total], *ends)
         row["arm_words"] = wording.with_range(
             row[axis.best_arm], *(row[f"{axis.shown_arm}_{end}"] for end in ("low", "high"))
         )

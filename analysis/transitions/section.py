@@ -93,8 +93,8 @@ def _qualities(collapses: list[Collapse]) -> Table:
         name="table-collapse",
         caption=(
             "How well the transitions at h* lie on one logistic curve once D_K is divided by a "
-            "law: the deviance over what the luck of independent seeds alone is expected to give, "
-            "so that a law that is exact has about 1."
+            "law. Reduced χ²: the deviance over what the luck of independent seeds alone is "
+            "expected to give, so that a law that is exact has about 1."
         ),
         columns=[
             Column("D_K divided by", "formula", text=True),
@@ -103,6 +103,7 @@ def _qualities(collapses: list[Collapse]) -> Table:
             Column("cells", "n_cells"),
             Column("probes", lambda row: len(row["points"])),
             Column("deviance", "deviance", form=".1f"),
+            Column("expected", "expected", form=".1f"),
             Column("width, doublings", "width", form=".3f"),
         ],
         rows=[{**vars(one), "reduced_chi2": one.reduced_chi2} for one in collapses],
@@ -134,12 +135,11 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     return Table(
         name="table-transitions",
         caption=(
-            "Logistic fits in log₂ D_K, or why there is none. Score: top / (1 + exp(−(log₂ D_K − "
-            "middle) / width)), by least squares over the runs that did not collapse. Flat: the "
-            "curve explains them no better than one score at all widths (F test over runs, 5 %), "
-            "rises only beyond the widths that ran, or takes more than three doublings to rise. "
-            "Passing: the share of "
-            "passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
+            "Logistic fits in log₂ D_K, of the head counts that allow one. Score: top / (1 + "
+            "exp(−(log₂ D_K − middle) / width)), by least squares over the runs that did not "
+            "collapse. Flat: the curve explains them no better than one score at all widths (F "
+            "test over runs, 5 %), rises only beyond the widths that ran, or takes more than "
+            "three doublings to rise. Passing: the share of passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
             "pass. Widths are in doublings of D_K. Intervals treat probes as independent, though "
             "they share seeds; a ? says that the probes set no limit."
             + " Rejected: the curve misses the shares by more than the luck of seeds (p < 0.05)."

@@ -13,29 +13,30 @@ from rgr_dist.analysis.drawing.points import guide_key, head_keys
 from rgr_dist.analysis.drawing.scales import ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
-from rgr_dist.analysis.transitions.collapse import Collapse
+from rgr_dist.analysis.transitions.collapse import OWN, Collapse
 from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
     "curves in log₂ D_K, fitted by maximum likelihood and drawn between the narrowest and the "
-    "widest probe. A head count is left out if no such curve can be fitted, for example because "
-    "all its seeds begin to pass at the same width; its line alone, if a sudden switch fits about "
-    "as well. At D_K* the mean score passes."
+    "widest probe. A head count other than h* is left out if no such curve can be fitted, for "
+    "example because all its seeds begin to pass at the same width; the line alone is, if a sudden "
+    "switch fits about as well. At D_K* the mean score passes."
 )
 REJECTED = (
     " No line is drawn where the curve misses the shares by more than the luck of seeds (p < 0.05)."
 )
 COLLAPSE = (
-    "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
-    "with the best collapse and by the paper’s law. If a law were exact, its points would lie on "
-    "one curve except for the luck of seeds, and its reduced χ² would be near 1: the deviance from "
-    "the curve, over what independent seeds are expected to give."
+    "The transitions of all cells at h*, with D_K divided by {laws}. If {ideal}, the points would "
+    "lie on one curve except for the luck of seeds, and reduced χ² would be near 1: the deviance "
+    "from the curve, over what independent seeds are expected to give."
 )
+DIVISORS = {OWN: "each cell’s own D_K*", "m log m/d": "the paper’s law"}
+"""What D_K is divided by, if not by the law with the best collapse."""
 
 
 def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]) -> Figure | None:
-    """The share of passing seeds of the head counts that have a fitted curve; None if none has.
+    """The share of passing seeds at h* and where it has a fitted curve; None if it has nowhere.
 
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
@@ -46,19 +47,19 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     fitted = {(row["anchor"], row["h"]): row for row in fits if row["share_status"] == "fitted"}
     panels = []
     for cell in cells:
-        own = [row for row in probes if (row["anchor"], row["h"]) in fitted]
-        own = [row for row in own if row["anchor"] == cell["anchor"]]
-        if not own:
+        fits_here = {h: fit for (anchor, h), fit in fitted.items() if anchor == cell["anchor"]}
+        if not fits_here:
             continue
+        own = [row for row in probes if row["anchor"] == cell["anchor"]]
+        own = [row for row in own if row["h"] in {*fits_here, cell["h_star"]}]
         points = []
         for row in own:
             at, seeds = f"h = {row['h']}, D_K = {row['D_K']}", row["n_seeds"]
             text = f"{at}\nseeds that pass: {row['passing']} of {seeds}"
             points.append(probe_point(row, row["D_K"], row["passing"] / seeds, text=text))
         curves = {}
-        for h in {row["h"] for row in own}:
+        for h, fit in fits_here.items():
             widths = [row["D_K"] for row in own if row["h"] == h]
-            fit = fitted[cell["anchor"], h]
             # no curve where a sudden switch fits about as well
             if fit["share_width_low"] is None or fit["rejected"]:
                 continue
@@ -85,7 +86,9 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     Args:
         collapses: each with its points: rows with ``scaled, share, anchor, h, text, complete``.
     """
-    panels = []
+    panels, best = [], "the law with the best collapse"
+    laws = [DIVISORS.get(one.law, best) for one, _ in collapses]
+    ideal = "the law were exact" if len(laws) > 1 else "all transitions were alike"
     for one, points in collapses:
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
         curve = _logistic((x.low, x.high), one.middle, one.width)
@@ -104,7 +107,7 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     figure = Figure(
         name="collapse",
         title="Share of passing seeds over D_K divided by a law",
-        caption=COLLAPSE,
+        caption=COLLAPSE.format(laws=", or by ".join(laws), ideal=ideal),
         panels=tuple(panels),
         hollow=FEWER,
         columns=min(3, len(panels)),

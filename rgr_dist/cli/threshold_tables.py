@@ -176,7 +176,8 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
         meant.insert(0, f"{sizes.total} [its interval over {seeds}; ≥: the smallest not ruled out]")
     if sizes.value == "d_k":
         meant.append(
-            "h* [fewest and most heads, of those tried, that do about as well, by a paired t-test]"
+            "h* [fewest and most heads tried that pass within 10 % of D_K*, or one step, with "
+            "scores that a paired t-test cannot tell from those of h*]"
         )
     else:
         meant.append("rank: bounds on the rank of the database and of the layer’s logits")

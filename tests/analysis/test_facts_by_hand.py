@@ -242,6 +242,7 @@ def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
 def test_every_split_of_a_total_has_its_mean() -> None:
     """Scores by hand; the page begins with a point for each split, and fits no law by d_qk."""
     search = {"axis": "d_vo", "mode": "grid", "per": {"total": 4}, "seeds": 2}
+    search["target"] = 0.9
     study = parse_study(TINY | {"cells": TINY["cells"][:1], "search": search})
     scores = {1: (0.59, 0.61), 2: (1.0, 0.8), 3: (0.2, 0.2)}  # by d_vo
     rows = [
@@ -255,6 +256,9 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     assert told["mean_score"].tolist() == pytest.approx([0.6, 0.9, 0.2])
     assert told["high"][0] - 0.6 == pytest.approx(12.7062 * 0.01)  # Student's t of one degree
     assert (told["low"][1], told["high"][1]) == (0, 1)
+    assert facts.wider_fails(results) == {study.cells[0].cell_id}
+    rows[-1]["score"] = 1.0  # the mean of the widest is 0.6, but its interval ends at 1
+    assert facts.wider_fails(results_of(study, rows, [])) == set()
     section = splits(results)
     assert section is not None
     (panel,) = section.figures[0].panels
@@ -264,7 +268,7 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     passes = {"d_vo": 2, "D_V": 2, "cell_id": "one", "facts": 18, "D_V_fails": 0}
     fails = passes | {"d_vo": None, "D_V": None, "D_V_fails": 3}
     said = "At d_qk + d_vo = 4, D_V* is 2 in 1 of 1 cell of 18 facts"
-    assert facts.headline([passes, fails | {"D_V_fails": 1}], study) == f"{said}."
-    assert facts.headline([passes, fails], study) == f"{said}; in 1 of them a wider one fails."
+    assert facts.headline([passes, fails], study) == f"{said}."
+    assert facts.headline([passes, fails], study, 1) == f"{said}; in 1 of them a wider one fails."
     other = fails | {"cell_id": "other"}
     assert facts.headline([passes, other], study) == f"{said.replace('1 cell', '2 cells')}."

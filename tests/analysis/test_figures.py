@@ -102,11 +102,12 @@ def test_a_power_of_D_K_that_may_be_0_has_no_line(widths: tuple[int, ...], drawn
 
 
 def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None:
-    cell = {"anchor": "a", "short": "(64, 16)", "D_K": 9, "m": 64, "d_model": 16}
+    """Neither has h*, whose curve was not fitted; other heads without a curve are not shown."""
+    cell = {"anchor": "a", "short": "(64, 16)", "D_K": 9, "m": 64, "d_model": 16, "h_star": 4}
     probes = [
         {"anchor": "a", "h": h, "D_K": D_K, "passing": passing, "n_seeds": 4, "text": ""}
         | {"complete": True}
-        for h in (1, 2)
+        for h in (1, 2, 4, 8)
         for D_K, passing in ((8, 0), (10, 2), (12, 4))
     ]
     fit = {"anchor": "a", "share_status": "fitted", "share_middle": 10.0, "share_width": 0.1}
@@ -116,8 +117,8 @@ def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None
     assert figure is not None
     (panel,) = figure.panels
     assert [line.h for line in panel.lines if line.look == "head"] == [1]
-    assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2]
-    assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "D_K*"]
+    assert [point.h for point in panel.points] == [1, 1, 1, 2, 2, 2, 4, 4, 4]
+    assert [key.text for key in figure.keys] == ["h = 1", "h = 2", "h = 4", "D_K*"]
 
 
 def test_a_column_that_says_the_same_of_every_row_is_left_out() -> None:

@@ -86,13 +86,15 @@ def caveats(pair: Pair, names: Names) -> list[str]:
         if len({*where.values()}) == 1:
             where = {"both": where[names[0]]}
         said += [f"In {name}, D_K* is {test}." for name, test in where.items()]
-        said.append(f"{' and '.join(ended)} did not converge.")
+        within = {_within(results.study) for results in pair}
+        limit = f" {within.pop()}" if len(within) == 1 else ""
+        said.append(f"{' and '.join(ended)} did not converge{limit}.")
     return said
 
 
 def _which_width(study: Study) -> str:
     """What D_K* is: a width over which h, the score that it must reach, and within which steps."""
-    search, limits = study.search, [cell.training.max_steps for cell in study.cells]
+    search = study.search
     end = "at most" if study.record.minimised else "at least"
     mean = f"{study.record.score} over {plural(search.seeds, 'seed')} is {end} {search.target:g}"
     which = "d_model times the fewest heads" if search.mode == "widest" else "the smallest width"
@@ -100,5 +102,11 @@ def _which_width(study: Study) -> str:
     which += f", over {heads},"
     if study.record.algorithm:
         return f"{which} whose mean {mean}"
+    return f"{which} whose mean test {mean}, {_within(study)}"
+
+
+def _within(study: Study) -> str:
+    """The step limits of a study's cells, in words."""
+    limits = [cell.training.max_steps for cell in study.cells]
     limit = "within" if len({*limits}) == 1 else "within its cell's limit of"
-    return f"{which} whose mean test {mean}, {limit} {span(limits)} steps"
+    return f"{limit} {span(limits)} steps"

@@ -49,7 +49,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
                 points=_points(both, "scale", "ratio", "ratio_low", "ratio_high"),
             ),
         ),
-        legend=head_keys((row["h_b"] for row in both), "h*"),
+        legend=head_keys((row["h_b"] for row in both), f"h* of {second}"),
         columns=2,
     )  # fmt: skip
 

@@ -33,7 +33,8 @@ def findings(results: StudyResults) -> list[str]:
     if study.record.finds == "accuracy":
         return accuracy.headline(splits_of(results))
     if study.record.finds == "D_V":
-        found = facts.headline(facts.rows_of_facts(results), study)
+        n_fails = len(facts.wider_fails(results)) if study.search.total else 0
+        found = facts.headline(facts.rows_of_facts(results), study, n_fails)
         return [found, *conclusions.growths(pooled_laws(results))]
     if study.record.algorithm == "one-head":
         return [one_head_headline(results)]
@@ -49,8 +50,12 @@ def section(results: StudyResults) -> Section:
     lists = {cell.graph: study.written(cell.graph) for cell in study.cells}
     names = (Path(written.get("file", "a list")).name for written in lists.values())
     values: dict[str, Any] = {"cells": cells_of(results), "edge_lists": ", ".join(names)}
+    one_limit = step_limits.limits(results).empty
     if study.record.finds == "D_K":
-        values |= {"one_limit": step_limits.limits(results).empty}
+        values |= {"one_limit": one_limit}
+    steps = span([cell.training.max_steps for cell in study.cells])
+    is_trained = study.record.algorithm is None
+    values["within"] = f", within {steps} steps" if one_limit and is_trained else ""
     return Section(
         name="summary",
         title=f"Study {study.name}",
