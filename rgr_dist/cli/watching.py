@@ -102,6 +102,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     class Server(ThreadingHTTPServer):
         """Reports errors, except those of a browser that has disconnected."""
 
+        request_queue_size = 64  # of 5, the seventh who connects at once waits a second
+
         def handle_error(self, request: Any, client_address: Any) -> None:
             if not isinstance(sys.exception(), ConnectionError):
                 super().handle_error(request, client_address)

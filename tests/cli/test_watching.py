@@ -43,7 +43,8 @@ def watched(finished: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
 def served(finished: Path, store: Path) -> Iterator[str]:
     """The address of the small study's page."""
     server = make_server(load_study(str(finished / "small.yaml")), Store(store), 0)
-    thread = threading.Thread(target=server.serve_forever)
+    # to look for its end, which else takes half a second
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

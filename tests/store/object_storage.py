@@ -83,7 +83,8 @@ def s3_server() -> Iterator[tuple[Gate, int]]:
     """A server with one bucket: its gate and its port."""
     gate = Gate(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, gate, threaded=True, request_handler=Quiet)
-    serving = threading.Thread(target=server.serve_forever, daemon=True)
+    # to look for its end, which else takes half a second
+    serving = threading.Thread(target=server.serve_forever, args=[0.02], daemon=True)
     serving.start()
     import boto3
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy import optimize, stats
+from statsmodels.regression.linear_model import OLS
+from statsmodels.tools import add_constant
 
 from rgr_dist.analysis.laws.candidates import Candidate, predict, rank_candidates
 from rgr_dist.analysis.laws.interval_likelihood import fit
@@ -56,7 +57,7 @@ def test_a_candidate_is_least_squares_of_logarithms(
 ) -> None:
     y, fitted = noisy
     offset, columns, _ = FORMS[name]
-    ols = sm.OLS(y - offset, np.column_stack([np.ones(len(y)), *columns])).fit()
+    ols = OLS(y - offset, np.column_stack([np.ones(len(y)), *columns])).fit()
     one = fitted[name]
     for unknown, value, ends in zip("cab", ols.params, ols.conf_int(), strict=False):
         told = [float(part[unknown] or 0) for part in (one.parameters, one.low, one.high)]
@@ -135,9 +136,9 @@ def test_predictions_are_those_of_statsmodels(
     y, fitted = noisy
     at = pd.DataFrame({"m": [1024], "d_model": [64], "n_edges": [1024]})
     D_K, low, high = predict(fitted["(m log m/d)^a"], narrow(y), at)
-    design = sm.add_constant(LOG_SCALE)
+    design = add_constant(LOG_SCALE)
     new = np.array([[1.0, math.log(capacity_scale(1024, 64))]])
-    ols = sm.OLS(y, design).fit().get_prediction(new).summary_frame(alpha=0.05)
+    ols = OLS(y, design).fit().get_prediction(new).summary_frame(alpha=0.05)
     assert np.log(D_K[0]) == pytest.approx(ols["mean"].iloc[0], abs=1e-3)
     assert np.log(low[0]) == pytest.approx(ols["obs_ci_lower"].iloc[0], abs=2e-3)
     assert np.log(high[0]) == pytest.approx(ols["obs_ci_upper"].iloc[0], abs=2e-3)
@@ -231,9 +232,9 @@ def test_each_cell_is_predicted_from_the_others_or_from_those_outside_its_group(
     y = math.log(0.6) + 1.2 * x + np.random.default_rng(3).normal(0, 0.2, n)
     cells = table(y - 5e-5, y + 5e-5, sizes)
     power = next(one for one in rank_candidates(cells) if one.name == "(m log m/d)^a")
-    design, group, errors = sm.add_constant(x), np.arange(n) % groups, np.zeros(n)
+    design, group, errors = add_constant(x), np.arange(n) % groups, np.zeros(n)
     for left in range(groups):
-        others = sm.OLS(y[group != left], design[group != left]).fit()
+        others = OLS(y[group != left], design[group != left]).fit()
         errors[group == left] = others.predict(design[group == left]) - y[group == left]
     assert power.loo_error == pytest.approx(math.sqrt((errors**2).mean()), rel=1e-3)
 

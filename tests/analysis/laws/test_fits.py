@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy import optimize, special, stats
+from statsmodels.regression.linear_model import WLS
+from statsmodels.tools import add_constant
 
 from rgr_dist import paper
 from rgr_dist.analysis.heads.by_heads import by_heads_of
@@ -48,7 +49,7 @@ def test_lack_of_fit_is_chi_square_of_a_weighted_fit(fits: Fits) -> None:
     variance = cells["seed_sd"] ** 2 + (high - low) ** 2 / 12
     x = np.log(scales(cells))
     tests = {test.law: test for test in fits.lack_of_fit}
-    weighted = sm.WLS((low + high) / 2, sm.add_constant(x), weights=1 / variance).fit()
+    weighted = WLS((low + high) / 2, add_constant(x), weights=1 / variance).fit()
     chi2 = float((weighted.resid**2 / variance).sum())
     assert tests["D_K_power"].chi2 == pytest.approx(chi2)
     assert tests["D_K_power"].p_value == pytest.approx(stats.chi2.sf(chi2, len(x) - 2))

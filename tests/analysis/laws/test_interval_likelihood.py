@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
+from statsmodels.regression.linear_model import OLS
 
 from rgr_dist.analysis.laws.interval_likelihood import fit, middles
 from rgr_dist.analysis.laws.profile_limits import cut_off, profile_interval
@@ -66,7 +66,7 @@ def test_narrow_intervals_give_least_squares_and_its_t_interval() -> None:
     y = 0.4 + 1.2 * x + rng.normal(0, 0.3, 12)
     design = np.column_stack([np.ones(12), x])
     lower, upper = y - 5e-5, y + 5e-5
-    ols = sm.OLS(y, design).fit()
+    ols = OLS(y, design).fit()
     found = fit(lower, upper, design)
     assert found.coefficients == pytest.approx(ols.params, abs=1e-5)
     assert found.sigma == pytest.approx(np.sqrt(ols.ssr / 12), rel=1e-4)

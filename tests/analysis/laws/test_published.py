@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import optimize
+from statsmodels.regression.linear_model import OLS
+from statsmodels.tools import add_constant
 
 from rgr_dist.analysis.laws.published import line_test, proportional_test, rounding
 from rgr_dist.paper import PublishedLaw
@@ -23,7 +24,7 @@ def test_what_rounds_to_a_printed_number() -> None:
 def test_the_nearest_value_that_rounds_to_it_is_tested() -> None:
     y = 1.4 * SCALE + np.random.default_rng(5).normal(0, 25, len(SCALE))
     test = line_test("D_K", PublishedLaw(1.19, 0.0, None, "here"), SCALE, y)
-    expected = sm.OLS(y, SCALE[:, None]).fit().f_test(f"x1 = {rounding(1.19)[1]}")
+    expected = OLS(y, SCALE[:, None]).fit().f_test(f"x1 = {rounding(1.19)[1]}")
     assert test.statistic == pytest.approx(float(expected.fvalue), rel=1e-6)
     assert test.p_value == pytest.approx(float(expected.pvalue), rel=1e-6)
 
@@ -42,7 +43,7 @@ def test_the_nearest_line_is_that_of_a_bounded_least_squares(seed: int) -> None:
     y = 1.65 * x - 6.64 + rng.normal(0, 0.3 * (seed % 3), 8)
     test = line_test("h", PublishedLaw(1.7, -6.6, None, "here"), x, y)
     X = np.column_stack([x, np.ones(8)])
-    ols = sm.OLS(y, X).fit()
+    ols = OLS(y, X).fit()
     root = np.linalg.cholesky(X.T @ X).T
     ends = list(zip(rounding(1.7), rounding(-6.6), strict=True))
     nearest = optimize.lsq_linear(root, root @ ols.params, bounds=ends, method="bvls", tol=1e-14)
@@ -63,7 +64,7 @@ def test_its_statistic_is_that_of_least_squares(slope: float, seed: int) -> None
     y = np.log(0.5) + 1.05 * LOG_SCALE + noise
     test = proportional_test("D_K", PublishedLaw(slope, 0.0, None, "x"), table(y - 5e-5, y + 5e-5))
     nearest = np.clip((y - LOG_SCALE).mean(), *np.log(rounding(slope)))
-    ols = sm.OLS(y, sm.add_constant(LOG_SCALE)).fit()
+    ols = OLS(y, add_constant(LOG_SCALE)).fit()
     expected = ols.f_test(f"const = {nearest}, x1 = 1")
     assert test.exponent == pytest.approx(ols.params[1], abs=1e-4)
     assert test.statistic == pytest.approx(float(expected.fvalue), rel=1e-3)

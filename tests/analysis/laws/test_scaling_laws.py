@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS
+from statsmodels.tools import add_constant
 
 from rgr_dist import paper
 from rgr_dist.analysis.laws.scaling_laws import (
@@ -149,11 +150,11 @@ def test_every_number_of_a_fit(name: str) -> None:
     law = by_name(fitted(table))[name]
     if name == "D_K":
         x, y = np.array([24.0, 12, 56, 14]), np.array([21.0, 10, 80, 14])
-        fit = sm.OLS(y, x[:, None]).fit()
+        fit = OLS(y, x[:, None]).fit()
         intercept = (0.0, None, None)
     else:
         x, y = np.array([4.0, 2, 8, 2]), np.array([5.0, 2, 9, 1])
-        fit = sm.OLS(y, sm.add_constant(x)).fit()
+        fit = OLS(y, add_constant(x)).fit()
         intercept = (fit.params[0], *fit.conf_int()[0])
     none = ("factor", "exponent", "bootstrap", "scatter", "max_steps", "protocol", "reason")
     expected = {

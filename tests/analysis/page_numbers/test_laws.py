@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS
+from statsmodels.tools import add_constant
 
 from tests.analysis.page_numbers.by_hand import HEADS, Array, Cell, Size, fit_law, limits, shown
 from tests.analysis.page_numbers.reading import agree, all_agree, numbers, table, words
@@ -21,7 +22,7 @@ def columns(cells: list[Cell]) -> Columns:
     rows = [(math.log(cell.D_K), cell.scale, cell.load, cell.D_K, cell.h) for cell in cells]
     names = ("high", "scale", "load", "D_K", "h")
     parts = dict(zip(names, np.array(rows, dtype=float).T, strict=True))
-    return parts | {"low": low, "design": sm.add_constant(np.log(parts["scale"]))}
+    return parts | {"low": low, "design": add_constant(np.log(parts["scale"]))}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def heads_law(data: Columns) -> tuple[Array, Array, Array]:
     listed = np.array(HEADS, dtype=float)
     between = np.concatenate([[-np.inf], np.log(listed[1:] * listed[:-1]) / 2, [np.inf]])
     at = np.array([HEADS.index(int(h)) for h in data["h"]])
-    return between[at], between[at + 1], sm.add_constant(np.log(data["load"]))
+    return between[at], between[at + 1], add_constant(np.log(data["load"]))
 
 
 def test_every_fit(page: str, every: Columns, wide: Columns) -> None:
@@ -57,10 +58,10 @@ def test_every_fit(page: str, every: Columns, wide: Columns) -> None:
     lines = (
         (every["D_K"], every["scale"][:, None]),
         (wide["D_K"], wide["scale"][:, None]),
-        (every["h"], sm.add_constant(every["load"])),
+        (every["h"], add_constant(every["load"])),
     )
     for row, (y, X) in zip(rows[3:], lines, strict=True):
-        fit = sm.OLS(y, X).fit()
+        fit = OLS(y, X).fit()
         ends = fit.conf_int()
         expected = [fit.params[-1], *ends[-1]]
         if X.shape[1] == 2:
@@ -100,7 +101,7 @@ def test_the_part_of_each_cell(page: str, every: Columns, cells: dict[Size, Cell
     low, high, X = power_law(every)
     predicted = X @ fit_law(low, high, X)[0][:2]
     hats = [
-        sm.OLS(every["D_K"], design).fit().get_influence().hat_matrix_diag
+        OLS(every["D_K"], design).fit().get_influence().hat_matrix_diag
         for design in (X, every["scale"][:, None])
     ]
     for i, row in enumerate(rows):

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.tools import add_constant
 
 from tests.analysis.page_numbers.by_hand import Array, Cell, Probe, Size, fit_law, shown
 from tests.analysis.page_numbers.reading import agree, table, words
@@ -47,7 +49,7 @@ def logistic(x: Array, good: Array, bad: Array) -> tuple[float, float]:
         slope = float((high - low) / (x[1] - x[0]))
         return float(low - slope * x[0]), slope
     shares = np.column_stack([good, bad])
-    fit = sm.GLM(shares, sm.add_constant(x), sm.families.Binomial()).fit(tol=1e-12, maxiter=200)
+    fit = GLM(shares, add_constant(x), Binomial()).fit(tol=1e-12, maxiter=200)
     return float(fit.params[0]), float(fit.params[1])
 
 
@@ -120,7 +122,7 @@ def test_the_collapse(page: str, cells: Cells) -> None:
             bad.append(own[2])
         at = np.concatenate(x)
         seeds = np.column_stack([np.concatenate(good), np.concatenate(bad)])
-        glm = sm.GLM(seeds, sm.add_constant(at), sm.families.Binomial()).fit(tol=1e-12, maxiter=200)
+        glm = GLM(seeds, add_constant(at), Binomial()).fit(tol=1e-12, maxiter=200)
         constant, slope = glm.params
         row = rows[name]
         assert (row["cells"], row["probes"]) == ("12", str(len(at)))
