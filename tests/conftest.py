@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from _pytest.nodeid import NodeId
 from filelock import FileLock
 from hypothesis import settings
 
@@ -44,7 +43,7 @@ LONGEST = (
 """Files that take longest. The first runs the small study on Ray; the second needs no study."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no process works on one when the others have ended.
 
     One process runs all tests that need Ray, so that one Ray is started; or a page made up.
@@ -52,14 +51,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     assert all(path.is_file() for path in places)
     items.sort(key=lambda item: places.get(item.path, len(places)))
-    if not getattr(config.option, "loadgroup", False):
-        return
     for item in items:
         needs = getattr(item, "fixturenames", ())
         groups = (name.strip("_") for name in ("_ray", "made") if name in needs)
-        # xdist 3.8 would write a group of its marker into _nodeid, which pytest 9.2 does not read
-        item._id = NodeId.parse(f"{item.nodeid}@{next(groups, item.path.stem)}")
-        assert "@" in item.nodeid.rpartition("]")[2], "tests have no groups"
+        item.add_marker(pytest.mark.xdist_group(next(groups, item.path.stem)))
 
 
 @pytest.hookimpl(wrapper=True)

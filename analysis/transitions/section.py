@@ -139,9 +139,10 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "exp(−(log₂ D_K − middle) / width)), by least squares over the runs that did not "
             "collapse. Flat: the curve explains them no better than one score at all widths (F "
             "test over runs, 5 %), rises only beyond the widths that ran, or takes more than "
-            "three doublings to rise. Passing: the share of passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
-            "pass. Widths are in doublings of D_K. Intervals treat probes as independent, though "
-            "they share seeds; a ? says that the probes set no limit."
+            "three doublings to rise. Passing: the share of passing seeds, with 95 % intervals of "
+            "its width and of the D_K at which half of them pass. Widths are in doublings of D_K. "
+            "Intervals treat probes as independent, though they share seeds; a ? says that the "
+            "probes set no limit."
             + " Rejected: the curve misses the shares by more than the luck of seeds (p < 0.05)."
             * any(row["rejected"] for row in rows)
         ),

@@ -225,9 +225,9 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
         for cell in study.cells
         for h, d_k in ((1, None), (2, None if cell.m == 64 else 9), (4, 5))
     ]
+    never = "at h = 1 no width allowed passes; at h = 2 none does in some cells"
     assert headline(made_up.results_of(study, [], rows)) == [
-        "2 cells need D_K* = 18 to 20 at h* = 2 to 4; at h = 1 no width allowed passes; "
-        "at h = 2 none does in some cells."
+        f"2 cells need D_K* = 18 to 20 at h* = 2 to 4; {never}."
     ]
     assert headline(made_up.results_of(study, [], rows[1:])) == [
         "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far."  # one cell's h = 1 is not known
