@@ -43,7 +43,7 @@ def render(
     head, *rest = sections
     leads = bool(rest and rest[0].figures)
     parts = [(each, body_of(each, is_lead=leads and each is rest[0])) for each in rest]
-    return environment.get_template("page.html.j2").render(
+    page = environment.get_template("page.html.j2").render(
         title=title,
         head=body_of(head, lead=parts[0] if leads else None),
         lead=leads,
@@ -57,6 +57,7 @@ def render(
         archive=archive,
         drawn_by=drawn_by if any(each.figures for each in sections) else "",
     )
+    return page.replace("\0", "\N{REPLACEMENT CHARACTER}")  # HTML has no place for it
 
 
 def body_of(

@@ -125,7 +125,7 @@ def check_room(needed: float, what: str) -> float | None:
     available = machine_memory()
     if available is not None and needed > available:
         raise UserError(
-            f"{what} about {needed / 1e9:,.1f} GB of memory, and this machine has "
+            f"{what} about {min(needed, 1e30) / 1e9:,.1f} GB of memory, and this machine has "
             f"{available / 1e9:,.1f} GB; give smaller sizes"
         )
     return available

@@ -12,6 +12,7 @@ from rgr_dist.cli.listing import Format, print_listing, silent_output
 from rgr_dist.cli.options import (
     CELL,
     EXIT_FAILED_RUNS,
+    LARGEST,
     Address,
     Cpus,
     EngineName,
@@ -21,6 +22,7 @@ from rgr_dist.cli.options import (
     Set,
     StudyName,
     as_typed,
+    check_room,
     held,
     opened,
     say_error,
@@ -38,7 +40,9 @@ def tune(
     heads: Heads = None,
     D_K: Annotated[
         int | None,
-        typer.Option("--D_K", min=1, help="D_K to tune at; by default just below the threshold."),
+        typer.Option(
+            "--D_K", min=1, max=LARGEST, help="D_K to tune at; by default just below the threshold."
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Protocols to try, in all.")] = 40,
     cpus: Cpus = None,
@@ -54,6 +58,7 @@ def tune(
     """
     from rgr_dist.analysis.wording import plural
     from rgr_dist.engines.choose import check_engine
+    from rgr_dist.planning.memory import run_memory
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.running.execution import Execution
     from rgr_dist.study.errors import StudyError
@@ -73,6 +78,9 @@ def tune(
         listed = heads_named(resolved, heads or ())
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
+    if D_K is not None and address == "local":
+        needed = max(run_memory(one, D_K) for one in cells)
+        check_room(needed, f"--D_K {D_K}: a run needs")
     tuning = Tuning(resolved, store, probes, trials, seed)
     with held(store, f"rgr tune {study}", address), silent_output():
         from rgr_dist.tuning.driver import tune_protocol

@@ -12,17 +12,12 @@ import torch
 from rgr_dist.engines.api import Engine
 from rgr_dist.models.edges import score_contexts
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.store.schema import Precision
+from rgr_dist.store.schema import BITS, Precision
 from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-
-BITS: dict[Precision, int] = {
-    name: 16 if name == "bfloat16" else int(name.lstrip("floatin")) for name in PRECISIONS
-}
-"""Bits per parameter; the one scale of an integer matrix is not counted."""
 
 
 def rounded(W: npt.NDArray[np.floating], precision: Precision) -> npt.NDArray[np.float32]:

@@ -18,7 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, TypeAdapter
 
-from rgr_dist.store.schema import KEYS, KINDS, RESULTS, RUNS, SCHEMA_VERSION, columns_of_version
+from rgr_dist.store.schema import (
+    BITS,
+    KEYS,
+    KINDS,
+    RESULTS,
+    RUNS,
+    SCHEMA_VERSION,
+    columns_of_version,
+)
 from rgr_dist.store.storage import StoreError
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.spec import Share
@@ -151,7 +159,30 @@ def parse_study_table(content: bytes, name: str, schema: pa.Schema) -> pa.Table:
         for width, values in {"d_k": table["d_k"], "a total width": total}.items():
             has_width = pc.or_(pc.invert(is_found), pc.is_valid(values))
             _check(has_width, f"a threshold without {width}")
+    if name == "all_pairs":
+        _check_all_pairs(table)
     return table
+
+
+def _check_all_pairs(table: pa.Table) -> None:
+    """Make sure that the columns of ``ALL_PAIRS`` agree, and that no measurement is there twice.
+
+    Raises:
+        ValueError: they do not, or one is.
+    """
+    measured = table.group_by(["run_id", "precision"]).aggregate([([], "count_all")])
+    if len(measured) < len(table):
+        raise ValueError("a run is there twice at one precision")
+    if table["bits"].to_pylist() != [BITS[one] for one in table["precision"].to_pylist()]:
+        raise ValueError("bits are not those of the precision")
+    m, failed = (table[key].cast(pa.int64()) for key in ("m", "failed_pairs"))
+    _check(pc.less_equal(failed, pc.multiply(m, m)), "more pairs failed than there are")
+    is_exact, margin = pc.equal(failed, 0), table["margin"]
+    is_far = pc.if_else(is_exact, pc.greater_equal(margin, 0.0), pc.less_equal(margin, 0.0))
+    agree = pc.and_(pc.equal(is_exact, pc.equal(table["f1"], 1.0)), is_far)
+    _check(agree, "failed_pairs, f1 and margin contradict each other")
+    width = pc.multiply(table["h"], table["d_k"])
+    _check(pc.equal(width, table["D_K"]), "D_K is not h * d_k")
 
 
 def _check_columns(table: pa.Table, of: str) -> None:

@@ -35,6 +35,10 @@ Precision = Literal[
     "float32", "float16", "bfloat16", "int8", "int7", "int6", "int5", "int4", "int3"
 ]
 """Formats that trained weights are rounded to."""
+BITS: dict[Precision, int] = {
+    name: 16 if name == "bfloat16" else int(name.lstrip("floatin")) for name in get_args(Precision)
+}
+"""Bits per parameter; the one scale of an integer matrix is not counted."""
 
 
 @dataclass(frozen=True)

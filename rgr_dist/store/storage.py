@@ -94,7 +94,8 @@ class Storage:
         folders: list[Path] = []
         if self.local_path is not None:
             deepest = self.local_path / relative
-            folders = [path for path in (deepest, *deepest.parents) if not path.exists()]
+            with self._reported("cannot be read"):
+                folders = [path for path in (deepest, *deepest.parents) if not path.exists()]
         try:
             yield
         finally:

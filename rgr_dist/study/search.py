@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec, at_most
@@ -161,12 +161,6 @@ class Search(Spec):
     def lists(self, arm: int) -> bool:
         """Whether a setting is to be searched."""
         return self.arms == "all" or arm in self.arms
-
-    @field_validator("keep_within", mode="before")
-    @classmethod
-    def _none_is_null(cls, share: Any) -> Any:
-        """Read ``none`` as YAML's null, which keeps every head."""
-        return None if share == "none" else share
 
     @model_validator(mode="before")
     @classmethod

@@ -79,8 +79,12 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
 def _text(name: CellName) -> str:
     if isinstance(name, Mapping):
         return ",".join(f"{key}={value}" for key, value in name.items())
-    is_one = isinstance(name, str) or not isinstance(name, Iterable)
-    return str(name) if is_one else ",".join(map(str, name))
+    if isinstance(name, str) or not isinstance(name, Iterable):
+        return str(name)
+    try:
+        return ",".join(map(str, name))
+    except TypeError:  # an array of no dimension
+        return str(name)
 
 
 def _pairs(name: str) -> set[tuple[str, str | float]]:

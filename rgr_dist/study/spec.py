@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -50,6 +50,11 @@ def nearest(name: Any, valid: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), valid)
     hint = f"did you mean '{near[0]}'? " if near else ""
     return f"{hint}valid: {', '.join(valid)}"
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """All the types that the annotation of a key is made of."""
+    return {annotation}.union(*map(_kinds, get_args(annotation)))
 
 
 def at_most(key: str, value: float, most: float, where: str) -> None:
@@ -114,6 +119,10 @@ class Spec(BaseModel):
                 is_one = "family" in keys and "family" in cls.model_fields
                 of = f" of family {keys['family']}" if is_one else ""
                 raise ValueError(f"{key}: unknown key{of}; {nearest(key, cls.model_fields)}")
+            if isinstance(keys[key], str) and keys[key] == "none":
+                kinds = _kinds(cls.model_fields[key].annotation)
+                if type(None) in kinds and str not in kinds:
+                    keys = {**keys, key: None}
         return keys
 
     @model_serializer(mode="wrap")

@@ -48,7 +48,8 @@ def _number(value: Any) -> float:
 def _increasing(values: Any) -> Sequence[int]:
     """A range as it is, anything else as a tuple of Python's integers."""
     wanted = "give positive integers in increasing order, such as range(1, 65)"
-    if isinstance(values, str) or not isinstance(values, Collection):
+    is_list = isinstance(values, Collection) and getattr(values, "shape", True) != ()
+    if isinstance(values, str) or not is_list:
         raise ValueError(f"{wanted}, not {values!r}")
     axis = values if isinstance(values, range) else tuple(map(_integer, values))
     if not axis or axis[0] < 1:

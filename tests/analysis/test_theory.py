@@ -30,6 +30,7 @@ from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import load_study, parse_study
 from tests.analysis import made_up
 from tests.analysis.written_page import write_report
+from tests.store.made_up_runs import study_row
 
 TRAINED = {(32, 8): (4, 6), (64, 8): (8, 7), (64, 16): (2, 9), (128, 16): (8, 7)}
 MADE = {(32, 8): 18, (64, 8): 40, (64, 16): 15}
@@ -216,7 +217,7 @@ def all_pairs_rows(cell: Any, h: int, d_k: int, means: dict[str, float]) -> list
             "run_id": f"{cell.cell_id}-{seed}", "cell_id": cell.cell_id, "m": cell.m,
             "d_model": cell.d_model, "h": h, "d_k": d_k, "D_K": h * d_k, "seed": seed,
             "precision": precision, "bits": int(precision.lstrip("floatin")), "score": mean,
-            "f1": mean, "failed_pairs": seed, "margin": 0.1,
+            "f1": mean if seed else 1.0, "failed_pairs": seed, "margin": 0.1 - 0.2 * seed,
         }
         for precision, mean in means.items()
         for seed in range(2)
@@ -248,7 +249,7 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
 ) -> None:
     cells = {(c.m, c.d_model): c for c in results.study.cells}
     first = cells[32, 8]
-    stale = all_pairs_rows(cells[64, 16], 2, 8, {"float32": 1.0})  # not at the threshold
+    stale = all_pairs_rows(cells[64, 16], 2, 8, {"float32": 0.999})  # not at the threshold
     now = all_pairs_rows(first, 4, 6, {"float32": 0.995, "int8": 0.995, "int4": 0.5})
     store.write_study_table("elsewhere", "all_pairs", [*now, *stale])
     found = theory(results)
@@ -283,7 +284,7 @@ def test_without_anything_to_compare_there_is_no_section(
 
 def test_a_cell_without_a_best_head_has_no_rounded_weights(tmp_path: Path) -> None:
     store, study = Store(tmp_path), load_study("quickstart")
-    store.write_study_table("s", "all_pairs", [{"run_id": "a", "cell_id": "c", "h": 1, "d_k": 2}])
+    store.write_study_table("s", "all_pairs", [study_row("all_pairs", cell_id="c")])
     best = pd.DataFrame({"cell_id": ["c"], "D_K": [2], "h_star": [None], "d_k": [None]})
     assert rounded_thresholds(store, study, best.convert_dtypes()).empty
 

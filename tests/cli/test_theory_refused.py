@@ -46,6 +46,14 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("construct --algorithm 2 --m 16 --length 17", "context.length: 17"),
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
         ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
+        (
+            "bounds --one-head --d-model 2 --m 4 --save /dev/null",
+            "--save /dev/null: it is there, and no",
+        ),
+        (
+            f"construct --algorithm 1 --m 8 --d-model 8 --draws 1 --d-k {'9' * 400}",
+            "d_model=8 need about 1,000,000,000,000,000,000,000.0 GB of memory",
+        ),
         ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
         ("bounds --d-model 2", "--m: missing"),
         ("bounds --d-model 2 --m 4 --keys 3", "--keys: needs --database"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.engines.recovered import BITS, PRECISIONS, recovered, rounded
+from rgr_dist.engines.recovered import PRECISIONS, recovered, rounded
 from rgr_dist.problem.edge_task import Task
+from rgr_dist.store.schema import BITS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs

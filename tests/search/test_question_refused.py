@@ -77,6 +77,7 @@ REFUSED = [
         {"stop": {"epoch": 3}, "run_config": tune.RunConfig(stop={"epoch": 9})},
         "stop: run_config has one too",
     ),
+    ({"values": np.array(2)}, "values: give positive integers in increasing order, such as "),
     ({"over": {}}, "over: give at least one name"),
     ({"over": np.ones(2)}, "over: give names and lists of their values, not array([1., 1.])"),
     ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),

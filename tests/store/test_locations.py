@@ -158,3 +158,16 @@ def test_where_a_file_lies_is_told_as_a_path_or_a_uri_with_its_options(tmp_path:
     assert Path(store.address(page)).read_bytes() == b"\x00\xff"
     assert store.address(page) == f"{tmp_path}/store/{page}"
     assert Store("mock://bucket/prefix?now=0").address(page) == f"mock://bucket/prefix/{page}?now=0"
+
+
+def test_a_folder_that_may_not_be_entered_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+
+    def denied(path: Path) -> bool:  # root, as which tests may run, is denied nothing
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", denied)
+    with pytest.raises(StoreError, match=r"cannot be read: Permission denied$"), store.held("rgr"):
+        pass

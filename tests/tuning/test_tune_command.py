@@ -177,6 +177,7 @@ def test_trials_whose_workers_are_lost_are_told_and_run_again(tmp_path: Path) ->
         ("it has m=16,d_model=8; m=16,d_model=16", "--cell m=5"),
         ("h = 3: not in small; it has 1, 2, 4", "--heads 3"),
         ("not a multiple of h = 2", "--heads 2 --D_K 3"),
+        ("--D_K 2147483647: a run needs about", "--D_K 2147483647"),
         ("--trials", "--trials 0"),
         ("--seed", f"--seed {2**32}"),
         ("valid: auto", "--engine warp"),
