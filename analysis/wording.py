@@ -69,7 +69,7 @@ def in_words(keys: str) -> str:
 def _said(key: str, value: str) -> str:
     if key in NAMES:
         return value
-    if key in COUNTS:
+    if key in COUNTS and value.isdecimal():
         return f"{int(value):,} {COUNTS[key]}"
     return f"{key.replace('_', ' ')} {value}"
 

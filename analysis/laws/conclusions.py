@@ -72,8 +72,11 @@ def _never(results: StudyResults) -> str:
     by_heads = {str(h): each for h, each in of_heads.items() if len(each) == cells}
     never = [h for h, each in by_heads.items() if each == ["censored"] * cells]
     partly = [h for h, each in by_heads.items() if "censored" in each and h not in never]
-    said = f"; at h = {_and(never)} no width allowed passes" if never else ""
-    return said + (f"; at h = {_and(partly)} none does in some cells" if never and partly else "")
+    said = [f"; at h = {_and(never)} no width allowed passes"] if never else []
+    if partly:
+        none = "none does" if never else "no width allowed passes"
+        said.append(f"; at h = {_and(partly)} {none} in some cells")
+    return "".join(said)
 
 
 def better_law(fits: Fits) -> Candidate | None:
@@ -96,10 +99,11 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     test = next((test for test in fits.lack_of_fit if test.law == "D_K"), None)
     if is_papers and test is not None and test.rejects:
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
+        kind = "one of those kept" if kept and not is_best else kind
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
         best = f"the {kind} of {plural(fitted, 'law')}, {numbers}"
         if kept and is_best:
-            best = f"{len(kept) + 1} of {plural(fitted, 'law')} fit alike, and the best, {numbers}"
+            best = f"the best of {len(kept) + 1} laws that fit alike, {numbers}"
         by = "more than their noise"
         if test.scatter > test.noise:
             by = f"{test.scatter:.0%}, where noise explains {test.noise:.0%}".replace("%", " %")

@@ -144,11 +144,7 @@ def _order(rows: list[Row]) -> Table:
             "the fewest parameters."
         ),
         columns=[
-            *(
-                [Column("setting", lambda row: in_words(row["setting"]), text=True)]
-                if "setting" in rows[0]
-                else ()
-            ),
+            *_setting_column(rows[0]),
             Column("m′/d_model", "compression", form="g"),
             Column("steps", "max_steps"),
             Column("sizes", "n"),

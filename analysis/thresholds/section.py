@@ -57,9 +57,11 @@ def section(results: StudyResults) -> Section:
         shown=(
             Table(
                 name="table-cells",
-                caption=f"Brackets: {width} from optimistic to conservative; {arm} from the fewest "
-                f"to the most {axis.arms} tried that pass within 10 % of {axis.total}*, or one "
-                "step, with scores that a paired t-test cannot tell apart."
+                caption="Brackets: "
+                + f"{width} from optimistic to conservative; "
+                * (results.study.search.total is None)
+                + f"{arm} from the fewest to the most {axis.arms} tried that pass within 10 % of "
+                f"{axis.total}*, or one step, with scores that a paired t-test cannot tell apart."
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
                 + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "
                 f"budget, if longer training passes there, or if {axis.total}* still falls with "

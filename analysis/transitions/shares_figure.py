@@ -20,8 +20,8 @@ SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
     "curves in log₂ D_K, fitted by maximum likelihood and drawn between the narrowest and the "
     "widest probe. A head count other than h* is left out if no such curve can be fitted, for "
-    "example because all its seeds begin to pass at the same width; the line alone is, if a sudden "
-    "switch fits about as well. At D_K* the mean score passes."
+    "example because all its seeds begin to pass at the same width. Where a sudden switch fits "
+    "about as well, points have no line. At D_K* the mean score passes."
 )
 REJECTED = (
     " No line is drawn where the curve misses the shares by more than the luck of seeds (p < 0.05)."
@@ -36,7 +36,7 @@ DIVISORS = {OWN: "each cell’s own D_K*", "m log m/d": "the paper’s law"}
 
 
 def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]) -> Figure | None:
-    """The share of passing seeds at h* and where it has a fitted curve; None if it has nowhere.
+    """The share of passing seeds at h* and the head counts with a fitted curve; None if none has.
 
     Args:
         cells: rows of ``thresholds.rows.cells_of``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -77,7 +78,7 @@ def recovered(
                 "score": score_contexts(contexts, targets, X, *layer, torch.tensor(tau), run.h),
                 "f1": pairs.f1,
                 "failed_pairs": pairs.failed_pairs,
-                "margin": pairs.margin,
+                "margin": pairs.margin if math.isfinite(pairs.margin) else None,
             }
         )
     return rows

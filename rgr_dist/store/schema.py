@@ -227,6 +227,6 @@ KEYS = {
     ),
     "thresholds": ("cell_id", "model", "graph", "degree", "m", "d_model", "h", "status"),
     "decisions": ("cell_id", "m", "d_model", "step", "h", "verdict", "n_seeds"),
-    "all_pairs": tuple(ALL_PAIRS.names),
+    "all_pairs": tuple(name for name in ALL_PAIRS.names if name != "margin"),
 }  # fmt: skip
-"""Columns of each table that are never null."""
+"""Columns of each table that are never null; a margin is if scores overflow."""

@@ -221,10 +221,12 @@ class Store(Storage):
         schema = STUDY_TABLES[table]
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
         self.write_bytes(f"studies/{name}/{table}.parquet", written(content))
+        self.damaged.pop(f"studies/{name}/{table}.parquet", None)
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
         """A table of a study; None if it has not been written, or is damaged (``damaged``)."""
         path = f"studies/{name}/{table}.parquet"
+        self.damaged.pop(path, None)
         content = self.read_bytes(path, PARQUET_END)
         if content is None:
             return None

@@ -188,7 +188,7 @@ class _Expansion:
         if not isinstance(written, Mapping):
             if not isinstance(written, str) or written not in MODELS:
                 known = nearest(written, [name for name in MODELS if name != "file"])
-                near = difflib.get_close_matches(str(written), zoo(), 1)
+                near = difflib.get_close_matches(str(written), zoo(), 1, cutoff=0.7)
                 how = HOW.replace("NAME", near[0]) if near else HOW
                 raise StudyError(f"{place}: {as_written(written)} is not known; {known}; {how}")
             return {"model": written}

@@ -71,6 +71,10 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
     told = {f"studies/study/{table}.parquet": f"a row without {key}"}
     assert store.read_study_table("study", table) is None
     assert store.damaged == told
+    whole = path.read_bytes()
+    store.write_study_table("study", table, rows[:1])
+    assert store.damaged == {}
+    path.write_bytes(whole)
     pq.write_table(pq.read_table(path).drop_columns([key]).slice(1), path)
     assert [(one.file, one.problem) for one in verify(Store(tmp_path)).problems] == [*told.items()]
 
@@ -100,6 +104,7 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
         ("all_pairs", {"m": 4, "failed_pairs": 17, "margin": -0.5, "f1": 0.1}, False),
         ("all_pairs", {"f1": 0.4}, False),
         ("all_pairs", {"margin": -0.5}, False),
+        ("all_pairs", {"margin": None}, True),  # scores of huge weights overflow
         ("all_pairs", {"failed_pairs": 1, "margin": 0.0, "f1": 0.9}, True),  # a score may be tau
         ("all_pairs", {"failed_pairs": 1, "margin": 0.5, "f1": 0.9}, False),
         ("all_pairs", {"bits": 32}, False),

@@ -108,5 +108,5 @@ def _which_width(study: Study) -> str:
 def _within(study: Study) -> str:
     """The step limits of a study's cells, in words."""
     limits = [cell.training.max_steps for cell in study.cells]
-    limit = "within" if len({*limits}) == 1 else "within its cell's limit of"
+    limit = "within" if len({*limits}) == 1 else "within their cells' limits of"
     return f"{limit} {span(limits)} steps"
