@@ -12,7 +12,7 @@ import pandas as pd
 from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.transitions.transition_fits import rejected_of, transitions_of
 from rgr_dist.analysis.wording import number
 from rgr_dist.search.confidence_interval import t_quantile
 
@@ -55,13 +55,17 @@ def width_scaling_of(results: StudyResults) -> WidthScaling | None:
 
     Cells whose width has no lower limit are left out: those whose seeds all pass or all fail at
     every D_K, or all switch at one, and those where a sudden switch fits about as well as the best
-    curve. Sudden switches are the sharpest, so without them the power may be too small.
+    curve. So are those whose shares reject their curve (``rejected_of``). Sudden switches are the
+    sharpest, so without them the power may be too small.
     """
     fits, best = transitions_of(results), with_protocols(best_of(results), results.study)
     is_taken = best["D_K"].notna() & best["largest"] & (best["protocol"] == "")
     stars = best.loc[is_taken, ["cell_id", "h_star"]]
     stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})
-    cells = stars.merge(fits[fits["share_width_low"].notna()], on=["cell_id", "h"])
+    rejected = rejected_of(results)
+    keys = zip(fits["cell_id"], fits["h"], strict=True)
+    is_kept = np.array([key not in rejected for key in keys], dtype=bool)
+    cells = stars.merge(fits[fits["share_width_low"].notna() & is_kept], on=["cell_id", "h"])
     cells = cells.rename(columns=lambda name: name.removeprefix("share_"))
     if cells["m"].nunique() < CELLS_OF_A_POWER:
         return None

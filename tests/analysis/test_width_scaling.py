@@ -180,3 +180,18 @@ def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict() -> No
     assert table["complete"].all()
     assert (table["mean_low"] == table["mean_score"]).all()
     assert len(scored(results.runs, study)) == 50
+
+
+def test_a_transition_whose_shares_reject_its_curve_does_not_count() -> None:
+    """In the largest cell every fourth width fails, as no logistic curve does."""
+    results = searched(FOUR)
+    runs = drawn_runs(results, -0.5, 1)
+    fails = (runs["m"] == 256) & (runs["d_k"] % 4 == 0)
+    _, scaling = drawn(results, -0.5, 1)
+    assert set(scaling.cells["m"]) == {32, 64, 128, 256}
+    worse = replace(results, runs=runs.assign(score=np.where(fails, 0.9, runs["score"])))
+    fits = transitions_of(worse)
+    assert fits.loc[fits["m"] == 256, "share_width_low"].notna().all()
+    left = width_scaling_of(worse)
+    assert left is not None
+    assert set(left.cells["m"]) == {32, 64, 128}
