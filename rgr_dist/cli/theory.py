@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -279,7 +278,20 @@ def all_pairs(
             store.set_aside(path)
             say_error(f"{path} in {out} is damaged; moved to damaged/, and measured again")
         if table is not None:  # what was measured before at thresholds that still stand
-            kept = [row for row in records(table) if _is_of(row, standing)]
+            keys = ["run_id", "cell_id", "m", "d_model", "h", "d_k", "seed"]
+            known = {
+                (
+                    run.run_id,
+                    run.cell.cell_id,
+                    run.cell.m,
+                    run.cell.d_model,
+                    run.h,
+                    run.d_k,
+                    run.seed,
+                )
+                for run, _ in standing
+            }
+            kept = [row for row in records(table) if tuple(row[key] for key in keys) in known]
         for i in tracked(range(len(runs))):
             run, steps = runs[i]
             if {row["precision"] for row in kept if row["run_id"] == run.run_id} >= set(wanted):
@@ -300,16 +312,6 @@ def all_pairs(
     means["bits_per_parameter"] = means["cell_id"].map(bits)
     cells = {one.cell_id: sizes_of(resolved, one) for one in resolved.cells}
     print_listing({"rows": [cells[row.pop("cell_id")] | row for row in records(means)]}, how)
-
-
-def _is_of(row: Mapping[str, Any], standing: Sequence[tuple[Run, int]]) -> bool:
-    """Whether a measurement is of one of these runs, by its address and by its sizes."""
-    return any(
-        (row["run_id"], row["cell_id"], row["h"], row["d_k"], row["seed"])
-        == (run.run_id, run.cell.cell_id, run.h, run.d_k, run.seed)
-        and (row["m"], row["d_model"]) == (run.cell.m, run.cell.d_model)
-        for run, _ in standing
-    )
 
 
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:

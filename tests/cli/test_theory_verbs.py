@@ -282,6 +282,9 @@ def test_all_pairs_scores_the_stored_thresholds(
     assert table is not None
     assert set(table["precision"]) == {"float32", "int4", "int6", "int8"}
     kept = Path("results/studies/small/all_pairs.parquet")
+    foreign = table.assign(m=table["m"].replace(16, 17)).to_dict("records")
+    Store("results").write_study_table("small", "all_pairs", foreign)
+    assert listed(capsys, "all-pairs", "small.yaml", *chosen)["rows"] == [one]
     os.truncate(kept, 1000)
     assert call(["report", "small.yaml", "--store", "results"]) == 0
     torn = "studies/small/all_pairs.parquet in results is damaged"
