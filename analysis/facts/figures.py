@@ -6,19 +6,20 @@ import math
 from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import interval_point
+from rgr_dist.analysis.drawing.points import guide_key, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, score_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
-    "smallest D_V that holds the database at each {arm}, against the bound on the database’s own "
+    "smallest D_V that holds the database{of_each}, against the bound on the database’s own "
     "rank (Prop. 2.1). Dotted: equality. Below it, a layer holds a database of higher rank than "
     "its logits can have, provided that the database’s bound is exact."
 )
 SPLITS = (
     "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "
-    "split the same d_qk + d_vo. Dashed: the target. The axis widens towards 1."
+    "split the same d_qk + d_vo. Dashed: the target. Dotted: D_V*, the narrowest split whose mean "
+    "reaches it. The axis widens towards 1."
 )
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
@@ -28,15 +29,19 @@ TAU = (
 )
 
 
-def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
-    """The rank that a layer's logits can have at its threshold, against the database's bound."""
-    found = [row for row in rows if row["D_V"]]
-    values = [float(row[name]) for row in found for name in ("rank_high", "layer_rank_bound")]
+def draw_ranks(rows: Sequence[Row], arm: str, is_of_each_arm: bool = True) -> Figure:
+    """The rank that a layer's logits can have at its threshold, against the database's bound.
+
+    Args:
+        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``, with a threshold.
+        is_of_each_arm: whether the rows are the thresholds of each arm, not of each cell.
+    """
+    values = [float(row[name]) for row in rows for name in ("rank_high", "layer_rank_bound")]
     x = log2_axis("bound on the rank of the database", values or [1, 1024], pad=1.3)
     y = log2_axis("bound on the rank of the logits", values or [1, 1024], pad=1.3)
     ends = (max(x.low, y.low), min(x.high, y.high))
     alike: dict[tuple[str, int], list[Row]] = {}  # settings of one D_V have one mark
-    for row in found:
+    for row in rows:
         alike.setdefault((row["anchor"], row["D_V"]), []).append(row)
     points = []
     for rows_of_mark in alike.values():
@@ -55,18 +60,20 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     return Figure(
         name="ranks",
         title="Rank at the threshold against the rank of the database",
-        caption=RANKS.format(arm=arm),
+        caption=RANKS.format(of_each=f" at each {arm}" * is_of_each_arm),
         panels=(panel,),
         legend=(equality,),
     )
 
 
-def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
+def draw_splits(rows: Sequence[Row], cells: Sequence[Row], total: int, target: float) -> Figure:
     """The mean score at every split of a total, a panel for each cell.
 
     Args:
         rows: of ``rgr_dist.analysis.facts.tables.by_split``, with the names of their cells.
+        cells: rows of ``thresholds.rows.cells_of``.
     """
+    narrowest = {row["anchor"]: (row["D_V"], row["d_vo"]) for row in cells if row["D_V"]}
     ticks = tuple(Tick(d_vo, str(d_vo)) for d_vo in range(1, total, max(1, round(total / 6))))
     x = Axis(f"d_vo, of d_qk + d_vo = {total}", 0, total, ticks, "linear")
     level = Line(points=((0, target), (total, target)), look="target")
@@ -77,19 +84,24 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
         named = {**row, "text": told}
         point = interval_point(named, row["d_vo"], "mean_score", "low", "high")
         points.setdefault((row["anchor"], row["short"]), []).append(point)
-    panels = tuple(
-        Panel(
-            title=(name,), x=x, y=score_axis("mean score"), points=tuple(own), cell=cell,
-            lines=(level, Line(points=tuple((point.x, point.y) for point in own), look="series")),
+    panels = []
+    for (cell, name), own in points.items():
+        y = score_axis("mean score")
+        lines = [level, Line(points=tuple((point.x, point.y) for point in own), look="series")]
+        title = [name]
+        if cell in narrowest:
+            D_V, d_vo = narrowest[cell]
+            lines.append(Line(points=((d_vo, y.low), (d_vo, y.high)), look="guide"))
+            title.append(f"D_V* = {D_V}")
+        panels.append(
+            Panel(title=tuple(title), x=x, y=y, lines=tuple(lines), points=tuple(own), cell=cell)
         )
-        for (cell, name), own in points.items()
-    )  # fmt: skip
-    title = "Score against the split of a fixed total"
     return Figure(
         name="totals",
-        title=title,
+        title="Score against the split of a fixed total",
         caption=SPLITS,
-        panels=panels,
+        panels=tuple(panels),
+        legend=guide_key(cells, "D_V"),
         joins="neighbouring splits",
         columns=2,
     )

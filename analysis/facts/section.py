@@ -11,6 +11,7 @@ from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.theory.ranks import summed_rank_bound
 
 SIZES = ("queries", "h", "d_vo", "d_model")
@@ -19,7 +20,11 @@ SIZES = ("queries", "h", "d_vo", "d_model")
 
 def ranks(results: StudyResults) -> Section:
     """The rank that a layer's logits can have, against that of the database."""
-    rows, arm = rows_of_facts(results), results.study.search.sizes.shown_arm
+    search = results.study.search
+    rows, arm = [row for row in rows_of_facts(results) if row["D_V"]], search.sizes.shown_arm
+    if search.total:  # each d_qk allows one d_vo: only the cell's smallest is a threshold
+        least = {row["cell_id"]: row["D_V"] for row in cells_of(results)}
+        rows = [row for row in rows if row["D_V"] == least[row["cell_id"]]]
     columns = [
         cell_column(),
         Column(arm, arm),
@@ -34,12 +39,12 @@ def ranks(results: StudyResults) -> Section:
         "means over seeds. Rank of logits: the bound of Prop. 3.5 for a layer at the threshold, as "
         "we prove it. As a sum: d_model + h d_vo |Q|, most likely the paper’s form of this bound.",
         columns=columns,
-        rows=[row for row in rows if row["D_V"]],
+        rows=rows,
     )
     return Section(
         name="ranks",
         title="Threshold against rank bound",
-        figures=(draw_ranks(rows, arm),),
+        figures=(draw_ranks(rows, arm, is_of_each_arm=search.total is None),),
         shown=(table,),
     )
 
@@ -49,7 +54,8 @@ def splits(results: StudyResults) -> Section | None:
     total, table = results.study.search.total, facts.by_split(results)
     if total is None or table.empty:
         return None
-    figure = draw_splits(named(results, table), total, results.study.search.target)
+    target = results.study.search.target
+    figure = draw_splits(named(results, table), cells_of(results), total, target)
     title = f"A fixed total of d_qk + d_vo = {total}"
     return Section(name="totals", title=title, figures=(figure,), files={"totals": table})
 

@@ -27,7 +27,8 @@ BEST = (
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
-    "smallest of all. Bars run from the optimistic to the conservative D_K."
+    "smallest of all; D_K of h heads moves in steps of h. Bars run from the optimistic to the "
+    "conservative D_K."
 )
 ARROWS = (
     " An arrow starts at the smallest width not excluded of a head count that is pruned (none of "

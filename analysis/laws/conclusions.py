@@ -48,7 +48,7 @@ def headline(results: StudyResults) -> list[str]:
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
     so_far = " so far" if any(row["status"] == "open" for row in found) else ""
     at = f"D_K* = {_over(found, 'D_K', 'D_K_low', 'D_K_high')}"
-    at += f" at h* = {_over(found, 'h_star', 'h_low', 'h_high')}{so_far}{_never(results)}"
+    at += f" at h* = {span([row['h_star'] for row in found])}{so_far}{_never(results)}"
     if len(best) > 1 and not results.study.has_budgets:
         of = f"{len(found)} of " if len(found) < len(best) else ""
         need = f"{of}{plural(len(best), 'cell')} need{'s' if len(found) == 1 else ''}"
@@ -62,20 +62,23 @@ def _over(rows: Sequence[Mapping[Any, Any]], key: str, low: str, high: str) -> s
         return span([row[key] for row in rows])
     lows, highs = ([row[end] for row in rows] for end in (low, high))
     ends = (None if None in each else choose(each) for each, choose in ((lows, min), (highs, max)))
-    return with_range(rows[0][key], *ends)
+    said = with_range(rows[0][key], *ends)
+    return said if len({*zip(lows, highs, strict=True)}) == 1 else said.replace("]", " at widest]")
 
 
 def _never(results: StudyResults) -> str:
-    """The head counts that pass at no width allowed, in every cell or in some; empty if all do."""
+    """The head counts that pass at no width tried, in every cell or in some; empty if all do."""
     cells = len(results.study.cells)
     of_heads = results.thresholds.groupby("h")["status"].agg(list)
     by_heads = {str(h): each for h, each in of_heads.items() if len(each) == cells}
     never = [h for h, each in by_heads.items() if each == ["censored"] * cells]
     partly = [h for h, each in by_heads.items() if "censored" in each and h not in never]
-    said = [f"; at h = {_and(never)} no width allowed passes"] if never else []
+    said = [f"; at h = {_and(never)} no width tried passes"] if never else []
     if partly:
-        none = "none does" if never else "no width allowed passes"
-        said.append(f"; at h = {_and(partly)} {none} in some cells")
+        none = "none does" if never else "no width tried passes"
+        most = max(by_heads[h].count("censored") for h in partly)
+        up_to = "up to " * (len(partly) > 1)
+        said.append(f"; at h = {_and(partly)} {none} in {up_to}{most} of {plural(cells, 'cell')}")
     return "".join(said)
 
 

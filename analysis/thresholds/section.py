@@ -45,6 +45,8 @@ def section(results: StudyResults) -> Section:
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
     limits = limit_columns(cells)
+    of_heads = axis.shown_arm == "h"
+    ends = "the fewest to the most heads" if of_heads else "the smallest to the largest d_qk"
     columns += [
         *limits,
         Column("status", "status", text=True),
@@ -60,8 +62,9 @@ def section(results: StudyResults) -> Section:
                 caption="Brackets: "
                 + f"{width} from optimistic to conservative; "
                 * (results.study.search.total is None)
-                + f"{arm} from the fewest to the most {axis.arms} tried that pass within 10 % of "
-                f"{axis.total}*, or one step, with scores that a paired t-test cannot tell apart."
+                + f"{arm} from {ends} tried that pass within 10 % of {axis.total}*, or one step, "
+                "with scores that a paired t-test cannot tell apart."
+                + " Each d_qk allows one d_vo." * (results.study.search.total is not None)
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
                 + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "
                 f"budget, if longer training passes there, or if {axis.total}* still falls with "

@@ -89,8 +89,11 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     panels, best = [], "the law with the best collapse"
     laws = [DIVISORS.get(one.law, best) for one, _ in collapses]
     ideal = "the law were exact" if len(laws) > 1 else "all transitions were alike"
-    for one, points in collapses:
-        x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
+    reaches = [np.log([row["scaled"] for row in points]) for _, points in collapses]
+    half = max(float(np.ptp(reach)) for reach in reaches) / 2  # one scale, so slopes compare
+    for (one, points), reach in zip(collapses, reaches, strict=True):
+        middle = (reach.min() + reach.max()) / 2
+        x = ratio_axis("D_K / law", list(np.exp([middle - half, middle + half])), pad=1.2)
         curve = _logistic((x.low, x.high), one.middle, one.width)
         chi2 = one.reduced_chi2
         quality = () if chi2 is None else (f"reduced χ² {chi2:.1f}",)

@@ -11,7 +11,7 @@ import pytest
 
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.facts.figures import draw_ranks
-from rgr_dist.analysis.facts.section import splits
+from rgr_dist.analysis.facts.section import ranks, splits
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.laws.conclusions import growths, growths_in_brief
 from rgr_dist.analysis.laws.families import laws
@@ -82,7 +82,7 @@ def test_thresholds_known_by_hand() -> None:
     worse = [rows[0] | {"D_V": 4, "d_vo": 4}, rows[1], rows[2] | {"D_V": 2, "d_vo": 2}]
     assert facts.headline(worse, study).startswith("D_V* is 2 to 3 in 2 of 2 cells of 6 to 18 fac")
     assert facts.headline(worse, study).endswith("; d_qk = 1 is enough for it in 1 of those 2.")
-    (mark,) = draw_ranks(rows, "d_qk").panels[0].points
+    (mark,) = draw_ranks([row for row in rows if row["D_V"]], "d_qk").panels[0].points
     assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
 
 
@@ -240,7 +240,10 @@ def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
 
 
 def test_every_split_of_a_total_has_its_mean() -> None:
-    """Scores by hand; the page begins with a point for each split, and fits no law by d_qk."""
+    """Scores by hand; the page begins with a point for each split, and fits no law by d_qk.
+
+    The narrowest split that passes is D_V*: marked, and the only one compared with a rank.
+    """
     search = {"axis": "d_vo", "mode": "grid", "per": {"total": 4}, "seeds": 2}
     search["target"] = 0.9
     study = parse_study(TINY | {"cells": TINY["cells"][:1], "search": search})
@@ -250,7 +253,13 @@ def test_every_split_of_a_total_has_its_mean() -> None:
         for d_vo, own in scores.items()
         for seed, score in enumerate(own)
     ]
-    results = results_of(study, rows, [])
+    cell, ends = study.cells[0], {"status": "found", "mean_score": 0.9, "n_seeds": 2}
+    sizes = {"cell_id": cell.cell_id, "m": cell.m, "d_model": cell.d_model, "n_edges": cell.m}
+    passing = [
+        sizes | ends | {"model": "facts", "h": 1, "d_k": 4 - d_vo, "d_vo": d_vo, "D_V": d_vo}
+        for d_vo in (2, 3)
+    ]
+    results = results_of(study, rows, passing)
     told = facts.by_split(results)
     assert told[["d_vo", "d_qk"]].to_numpy().tolist() == [[1, 3], [2, 2], [3, 1]]
     assert told["mean_score"].tolist() == pytest.approx([0.6, 0.9, 0.2])
@@ -264,6 +273,9 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     (panel,) = section.figures[0].panels
     assert [point.x for point in panel.points] == [1, 2, 3]
     assert [point.y for point in panel.points] == pytest.approx([0.6, 0.9, 0.2])
+    (star,) = [line for line in panel.lines if line.look == "guide"]
+    assert ({x for x, _ in star.points}, panel.title[1]) == ({2}, "D_V* = 2")
+    assert [row["D_V"] for row in ranks(results).shown[0].rows] == [2]
     assert [one.name for one in contents.sections(results)][:3] == ["summary", "totals", "cells"]
     passes = {"d_vo": 2, "D_V": 2, "cell_id": "one", "facts": 18, "D_V_fails": 0}
     fails = passes | {"d_vo": None, "D_V": None, "D_V_fails": 3}

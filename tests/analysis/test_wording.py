@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from rgr_dist.analysis.laws.conclusions import headline
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.render import body_of
 from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.rows import names_of
+from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
     clock,
@@ -190,15 +190,15 @@ def test_what_tells_cells_apart_is_said_in_words(keys: str, words: str) -> None:
     assert in_words(keys) == words
 
 
-FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at h* = 2 [2–2]"
+FIRST = "At (m, d_model) = (64, 16), D_K* = 20 [{}–20] at h* = 2"
 
 
 @pytest.mark.parametrize(
     ("widths", "status", "words"),
     [
-        ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 [2–2] so far."),
-        ([10, None], "open", "1 of 2 cells needs D_K* = 20 [?–20] at h* = 2 [2–2] so far."),
-        ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2 [2–2]."),
+        ([10, 44, None], "open", "2 of 3 cells need D_K* = 20 to 88 at h* = 2 so far."),
+        ([10, None], "open", "1 of 2 cells needs D_K* = 20 [?–20] at h* = 2 so far."),
+        ([10, 44], "found", "2 cells need D_K* = 20 to 88 at h* = 2."),
         ([10], "open", f"{FIRST.format('?')} so far."),
         ([10], "found", f"{FIRST.format(20)}."),
         ([None, None], "censored",
@@ -225,14 +225,14 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
         for cell in study.cells
         for h, d_k in ((1, None), (2, None if cell.m == 64 else 9), (4, 5))
     ]
-    never = "at h = 1 no width allowed passes; at h = 2 none does in some cells"
+    never = "at h = 1 no width tried passes; at h = 2 none does in 1 of 2 cells"
     assert headline(made_up.results_of(study, [], rows)) == [
         f"2 cells need D_K* = 18 to 20 at h* = 2 to 4; {never}."
     ]
     (told,) = headline(made_up.results_of(study, [], rows[1:]))  # one cell's h = 1 is not known
     assert told == (
-        "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far; at h = 2 no width allowed passes in "
-        "some cells."
+        "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far; at h = 2 no width tried passes in "
+        "1 of 2 cells."
     )
 
 
@@ -241,12 +241,20 @@ def test_the_range_of_head_counts_is_said_to_be_of_those_tried() -> None:
     study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
     rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in ((1, 12), (2, 20), (4, 3))]
     results = made_up.results_of(study, [], rows)
-    assert headline(results) == ["At (m, d_model) = (64, 16), D_K* = 12 [12–12] at h* = 1 [1–4]."]
-    page = re.sub(r"<[^>]+>|\n", "", body_of(summary.section(results), lead=None))
-    tried = (
-        "after h*, the fewest and the most heads tried that pass within 10 % of DK*, or one step"
-    )
-    assert tried in page
+    assert headline(results) == ["At (m, d_model) = (64, 16), D_K* = 12 [12–12] at h* = 1."]
+    (table,) = cells.section(results).shown
+    assert table.rows[0]["arm_words"] == "1 [1–4]"
+    assert "from the fewest to the most heads tried that pass within 10 % of D_K*" in table.caption
+
+
+def test_cells_that_need_the_same_width_are_given_their_widest_interval() -> None:
+    study = made_up.study_of([(64, 16), (128, 16)], heads=[2])
+    rows = [
+        made_up.threshold_row(cell, 2, 10, D_K_low=low)
+        for cell, low in zip(study.cells, (16, 20), strict=True)
+    ]
+    (said,) = headline(made_up.results_of(study, [], rows))
+    assert said == "2 cells need D_K* = 20 [16–20 at widest] at h* = 2."
 
 
 def summary_of(results: StudyResults) -> list[str]:

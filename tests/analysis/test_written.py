@@ -49,7 +49,7 @@ def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path
     written = publish(results, store)
     home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
     assert written.address == f"{home}/{HOME}/report/index.html"
-    at = r"At \(m, d_model\) = \(\d+, \d+\), D_K\* = \d+ \[\d+–\d+\] at h\* = \d+ \[\d+–\d+\]\."
+    at = r"At \(m, d_model\) = \(\d+, \d+\), D_K\* = \d+ \[\d+–\d+\] at h\* = \d+\."
     assert re.fullmatch(at, written.headline)
     page, files = report(results)
     assert store.read_text(f"{HOME}/report/index.html") == page

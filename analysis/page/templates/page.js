@@ -172,6 +172,9 @@
     });
     figure.append(make("div", { className: "buttons soft" }, "As PDF:", code, copy));
   }
+  for (const code of all("code")) { // no line ends within an option
+    code.innerHTML = code.innerHTML.replace(/--[\w-]+/g, '<span class="whole">$&</span>');
+  }
 
   // Zoom: the part of the width that is shown, the same in all panels, and that of each height
   for (const figure of all("figure[data-zoom]")) {

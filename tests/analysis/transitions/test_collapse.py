@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from rgr_dist.analysis.transitions.collapse import POINTS, Collapse, _collapse
 from rgr_dist.analysis.transitions.share_curves import Shares
+from rgr_dist.analysis.transitions.shares_figure import draw_collapse
 
 DESIGNS = {
     "doubling": [0.25, 0.5, 1, 2, 4],
@@ -66,3 +67,15 @@ def test_a_curve_is_rejected_one_time_in_twenty_by_seeds_alone(
 def test_where_luck_plays_no_part_there_is_none() -> None:
     sharp = drawn(np.random.default_rng(3), [2.0**-4, 2.0**4])
     assert (sharp.deviance, sharp.reduced_chi2) == (pytest.approx(0, abs=1e-6), None)
+
+
+def test_the_panels_of_a_collapse_have_one_scale() -> None:
+    """As many doublings each, so that their curves are as steep as they look."""
+    wide, narrow = (
+        drawn(np.random.default_rng(5), DESIGNS[name]) for name in ("doubling", "as a search")
+    )
+    other = {"anchor": "a", "h": 1, "text": "", "complete": True, "share": 0.5}
+    both = [(one, [other | {"scaled": x} for x in one.points["scaled"]]) for one in (wide, narrow)]
+    reaches = [panel.x.high / panel.x.low for panel in draw_collapse(both).panels]
+    assert reaches[0] == pytest.approx(reaches[1])
+    assert reaches[0] == pytest.approx(16, rel=0.5)
