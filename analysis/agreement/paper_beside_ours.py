@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.laws.fits import Fits, fits_of
@@ -21,7 +22,16 @@ from rgr_dist.analysis.rows import Row, rows_of
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, laws_for
 from rgr_dist.analysis.wording import number, three_digits
-from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, SEEDS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
+from rgr_dist.paper import (
+    DENSE_LAW,
+    IMPLIED,
+    LAWS,
+    SEEDS,
+    TABLE_1_D_K_OF_A_HEAD,
+    TABLE_2_MAX_STEPS,
+    PublishedLaw,
+    is_narrow,
+)
 from rgr_dist.study.study import Study
 
 PROTOCOL = (
@@ -104,7 +114,7 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     found = rows_of(beside[beside["D_K"].notna()])
     known = {(row["m"], row["d_model"]): row for row in found}
     figures = [
-        *_law_figures(fits, study),
+        *_law_figures(fits, study, known),
         *_width_figures(known),
         *_cell_figures(known),
         *_settings(study),
@@ -133,7 +143,7 @@ def _beside(
     )
 
 
-def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
+def _law_figures(fits: Fits, study: Study, known: Cells) -> Iterator[PublishedFigure]:
     """Slopes, intercepts and R² by the paper's own estimator, and the power, 1, that they imply."""
     laws = by_name(fits.as_papers)
     ours_of = {theirs: name for name, theirs in laws_for(study).items()}
@@ -156,6 +166,7 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
             note = f"{what} as printed, by the paper's estimator: {p_words(test.p_value)}"
             if test.p_value_with_theirs is not None:
                 note += f"; with the sampling error of theirs, {p_words(test.p_value_with_theirs)}"
+            note += _implied_slope(law, test.n, known)
             agrees = bool(test.compatible)
             if key == "r2":
                 agrees, note = abs(own - theirs) <= 0.05, "agrees if within 0.05"
@@ -168,6 +179,16 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
                 f"power {three_digits(power.exponent)}",
                 verdict="agrees" if power.compatible else "differs", note=note,
             )  # fmt: skip
+
+
+def _implied_slope(law: PublishedLaw, n: int, known: Cells) -> str:
+    """The slope of the D_K* that Table 1 implies, if a law's n cells all are in it; else empty."""
+    kept = [size for size in known if law is not LAWS["D_K_wide"] or not is_narrow(*size)]
+    if law not in (LAWS["D_K"], LAWS["D_K_wide"]) or len(kept) != n:
+        return ""
+    x = np.array([m * np.log2(m) / d_model for m, d_model in kept])
+    slope = x @ [IMPLIED[size][0] for size in kept] / (x @ x)
+    return f"; the D_K* that its Table 1 implies for these {n} cells have {three_digits(slope)}"
 
 
 def _width_figures(known: Cells) -> Iterator[PublishedFigure]:

@@ -135,3 +135,23 @@ def test_the_papers_laws_are_tested_on_cells_with_its_protocol_alone() -> None:
     assert set(of_the_laws(context={"length": 64})) == none
     longer = of_the_laws(search={"heads": [1], "retest_steps": 4})
     assert longer == of_the_laws()
+
+
+def test_a_slope_stands_beside_that_of_the_papers_own_cells() -> None:
+    """Cells that need what Table 1 implies have its slope, with the narrow ones and without."""
+    limits = [{"m": m, "d_model": d, "training": {"max_steps": TABLE_2_MAX_STEPS[m, d]}}
+              for m, d in SIZES]  # fmt: skip
+    heads = sorted({h for _, h in IMPLIED.values()})
+    study = parse_study({"name": "made-up", "cells": limits, "search": {"heads": heads}})
+    rows = []
+    for cell in study.cells:
+        D_K, best = IMPLIED[cell.m, cell.d_model]
+        d_k = {h: D_K // h if h == best else None for h in heads}
+        status = {h: "found" if h == best else "pruned" for h in heads}
+        rows += [made_up.threshold_row(cell, h, d_k[h], status=status[h]) for h in heads]
+    results = made_up.results_of(study, [], rows)
+    told = published_figures(fits_of(results), best_of(results), study)
+    slopes = told[told["quantity"].str.startswith("slope of D_K*") & (told["ours"] != "–")]
+    implied = "; the D_K* that its Table 1 implies for these {} cells have {}"
+    for n, ours, note in zip((12, 9), slopes["ours"], slopes["note"], strict=True):
+        assert note.endswith(implied.format(n, ours))
