@@ -37,6 +37,14 @@ PARQUET_END = b"PAR1"
 """The last bytes of a Parquet file."""
 BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
 """The form that the JSON of ``by_tau`` must have."""
+CERTIFICATE = TypeAdapter(dict[str, dict[str, float | None] | None])
+"""The form that the JSON of ``certificate`` must have."""
+ONCE = {
+    "thresholds": ["cell_id", "h", "d_k"],
+    "decisions": ["cell_id", "step"],
+    "all_pairs": ["run_id", "precision"],
+}
+"""Columns of each table of a study that no two rows share."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What ``parse`` raises for a damaged part; the message says how it is damaged."""
 
@@ -151,38 +159,66 @@ def parse_study_table(content: bytes, name: str, schema: pa.Schema) -> pa.Table:
         raise ValueError("it does not end as a Parquet file")
     table = pq.read_table(pa.BufferReader(content), schema=schema, page_checksum_verification=True)
     _check_columns(table, name)
-    if name == "thresholds":
-        is_found = pc.equal(table["status"], "found")
-        total = pc.coalesce(
-            table["D_K"], pc.if_else(pc.is_valid(table["d_vo"]), table["D_V"], None)
-        )
-        for width, values in {"d_k": table["d_k"], "a total width": total}.items():
-            has_width = pc.or_(pc.invert(is_found), pc.is_valid(values))
-            _check(has_width, f"a threshold without {width}")
-    if name == "all_pairs":
-        _check_all_pairs(table)
+    _check_agreement(table, name)
     return table
 
 
-def _check_all_pairs(table: pa.Table) -> None:
-    """Make sure that the columns of ``ALL_PAIRS`` agree, and that no measurement is there twice.
+def _check_agreement(table: pa.Table, name: str) -> None:
+    """Make sure that the columns of a table of a study agree, and that no row is there twice.
 
     Raises:
         ValueError: they do not, or one is.
     """
-    measured = table.group_by(["run_id", "precision"]).aggregate([([], "count_all")])
-    if len(measured) < len(table):
-        raise ValueError("a run is there twice at one precision")
-    if table["bits"].to_pylist() != [BITS[one] for one in table["precision"].to_pylist()]:
-        raise ValueError("bits are not those of the precision")
-    m, failed = (table[key].cast(pa.int64()) for key in ("m", "failed_pairs"))
-    _check(pc.less_equal(failed, pc.multiply(m, m)), "more pairs failed than there are")
-    is_exact, margin = pc.equal(failed, 0), table["margin"]
-    is_far = pc.if_else(is_exact, pc.greater_equal(margin, 0.0), pc.less_equal(margin, 0.0))
-    agree = pc.and_(pc.equal(is_exact, pc.equal(table["f1"], 1.0)), is_far)
-    _check(agree, "failed_pairs, f1 and margin contradict each other")
-    width = pc.multiply(table["h"], table["d_k"])
-    _check(pc.equal(width, table["D_K"]), "D_K is not h * d_k")
+    if len(table.group_by(ONCE[name]).aggregate([([], "count_all")])) < len(table):
+        raise ValueError(f"two rows of one {', '.join(ONCE[name])}")
+    for fault, has_fault in _contradictions()[name].items():
+        if table.filter(has_fault).num_rows:  # null is not a fault
+            raise ValueError(fault)
+    for row in table.to_pylist():
+        if name == "all_pairs" and row["bits"] != BITS[row["precision"]]:
+            raise ValueError("bits are not those of the precision")
+        if name == "thresholds" and row["certificate"] is not None:
+            try:
+                passed = CERTIFICATE.validate_json(row["certificate"])["pass"]
+            except (ValueError, KeyError) as error:
+                raise ValueError("a certificate holds no probes") from error
+            if row["n_seeds"] not in (None, (passed or {}).get("n_seeds")):
+                raise ValueError("n_seeds are not those of the certificate")
+
+
+def _contradictions() -> dict[str, dict[str, pc.Expression]]:
+    """What the columns of a row must not say together, for each table of a study."""
+    of = pc.field  # to compare one with a number imports pandas, so not every command does
+    is_found, is_exact = of("status") == "found", of("failed_pairs") == 0
+    m = of("m").cast(pa.int64())
+    widths = {"D_K": "d_k", "D_V": "d_vo"}
+    products = {f"{D} is not h * {d}": of(D) != of("h") * of(d) for D, d in widths.items()}
+    return {
+        "thresholds": {
+            "a threshold without d_k": is_found & of("d_k").is_null(),
+            "a threshold without a total width": is_found
+            & of("D_K").is_null()
+            & (of("D_V").is_null() | of("d_vo").is_null()),
+            "a total width without a threshold": ~is_found
+            & (of("D_K").is_valid() | of("D_V").is_valid()),
+            "a mean of no seeds": (of("n_seeds") < 1) | (of("fresh_seeds") < 1),
+            **products,
+            **{
+                f"{D}_low, {D} and {D}_high are out of order": (of(f"{D}_low") > of(D))
+                | (of(D) > of(f"{D}_high"))
+                | (of(f"{D}_low") > of(f"{D}_high"))
+                for D in widths
+            },
+        },
+        "decisions": products,
+        "all_pairs": {
+            "D_K is not h * d_k": products["D_K is not h * d_k"],
+            "more pairs failed than there are": of("failed_pairs") > m * m,
+            "failed_pairs, f1 and margin contradict each other": ((of("f1") == 1.0) != is_exact)
+            | (is_exact & (of("margin") < 0.0))
+            | (~is_exact & (of("margin") > 0.0)),
+        },
+    }
 
 
 def _check_columns(table: pa.Table, of: str) -> None:

@@ -69,9 +69,9 @@ def probe_rows(cell: Cell, scores: Mapping[tuple[int, int], Sequence[float | Non
 def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> Row:
     """A row of ``THRESHOLDS``."""
     D_K = None if d_k is None else h * d_k
-    certificate = None
+    certificate, n_seeds = None, other.get("n_seeds", 10)
     if d_k is not None:
-        certificate = {"pass": {"d_k": d_k, "D_K": D_K, "mean_score": 0.996, "n_seeds": 10}}
+        certificate = {"pass": {"d_k": d_k, "D_K": D_K, "mean_score": 0.996, "n_seeds": n_seeds}}
         below = {"d_k": d_k - 1, "D_K": h * (d_k - 1), "mean_score": 0.94, "n_seeds": 2}
         certificate["fail"] = below if d_k > 1 else None
     return {

@@ -15,6 +15,10 @@ from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.store.verify_and_repair import verify
 from tests.store.made_up_runs import run_row, study_row
 
+FOUND = {"status": "found", "d_k": 2, "D_K": 2}
+"""In a row with h = 1."""
+CERTIFICATE = '{"pass": {"d_k": 2, "mean_score": 1, "n_seeds": 10, "D_K": 2}, "fail": null}'
+
 
 @pytest.mark.parametrize("schema", [RUNS, *STUDY_TABLES.values()])
 def test_every_column_says_what_it_is_about(schema: pa.Schema) -> None:
@@ -84,13 +88,30 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
     [
         ("decisions", {"mean_score": math.inf}, True),  # of errors, where a run diverged
         ("decisions", {"mean_score": math.nan}, False),
+        ("decisions", {"step": 2}, False),  # as the other row's
+        ("decisions", {"d_k": 3, "D_K": 6}, True),
+        ("decisions", {"d_k": 3, "D_K": 7}, False),
+        ("decisions", {"d_vo": 3, "D_V": 7}, False),
         ("thresholds", {"D_K_low": 0, "confirmed": False}, True),
+        ("thresholds", {"h": 2}, False),  # as the other row
+        ("thresholds", {"D_K_low": 6, "D_K_high": 5}, False),
+        ("thresholds", {**FOUND, "D_K_low": 1, "D_K_high": 3}, True),
+        ("thresholds", {**FOUND, "D_K_low": 3}, False),
+        ("thresholds", {**FOUND, "D_K_high": 1}, False),
+        ("thresholds", {**FOUND, "status": "open"}, False),
+        ("thresholds", {**FOUND, "D_K": 4}, False),
+        ("thresholds", {**FOUND, "n_seeds": 10, "certificate": CERTIFICATE}, True),
+        ("thresholds", {**FOUND, "n_seeds": 9, "certificate": CERTIFICATE}, False),
+        ("thresholds", {**FOUND, "n_seeds": 0}, False),
+        ("thresholds", {**FOUND, "certificate": "{"}, False),
+        ("thresholds", {**FOUND, "certificate": "[]"}, False),
+        ("thresholds", {**FOUND, "certificate": "{}"}, False),
         ("thresholds", {"D_K": 0}, False),
         ("thresholds", {"m": 1}, False),
-        ("thresholds", {"status": "found", "d_k": 1, "D_K": 2}, True),
+        ("thresholds", FOUND, True),
         ("thresholds", {"status": "found", "d_k": 1}, False),
         ("thresholds", {"status": "found", "D_K": 2}, False),
-        ("thresholds", {"status": "found", "d_k": 1, "d_vo": 1, "D_V": 2}, True),
+        ("thresholds", {"status": "found", "d_k": 1, "d_vo": 2, "D_V": 2}, True),
         ("thresholds", {"status": "found", "d_k": 1, "D_V": 2}, False),
         ("thresholds", {"status": "lost"}, False),
         ("decisions", {"verdict": "lost"}, False),
@@ -117,6 +138,6 @@ def test_values_of_a_studys_table_are_such_as_it_may_hold(
     name: str, row: dict[str, Any], is_read: bool, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
-    other = {"run_id": "b"} if name == "all_pairs" else {}
-    store.write_study_table("study", name, [study_row(name), study_row(name, **(other | row))])
+    other = {"all_pairs": {"run_id": "b"}, "thresholds": {"h": 1}, "decisions": {"step": 3}}[name]
+    store.write_study_table("study", name, [study_row(name), study_row(name, **{**other, **row})])
     assert (store.read_study_table("study", name) is not None) == is_read
