@@ -2,9 +2,18 @@
 
 import re
 
+LONGEST_MESSAGE = 2_000
+"""Characters to which a message is cut."""
+
 
 class UserError(Exception):
-    """Bad input, or a fault outside the program; the command line reports it in one line."""
+    """Bad input, or a fault outside the program; the message is one line, cut in the middle."""
+
+    def __init__(self, message: str) -> None:
+        line = shown(" ".join(message.split()))  # whatever it quotes
+        line = re.sub(r"(\S{200})\S{200,}(\S{100})", r"\1…\2", line)
+        half = LONGEST_MESSAGE // 2
+        super().__init__(line if len(line) <= 2 * half else f"{line[:half]} … {line[-half:]}")
 
 
 class RunBroken(UserError, RuntimeError):

@@ -44,6 +44,8 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
+    if not isinstance(source, str | Path):
+        raise StudyError(f"study {source!r}: give a name or a path")
     overrides = [overrides] if isinstance(overrides, str) else overrides
     overrides = () if overrides is None else overrides
     overrides = [*overrides] if isinstance(overrides, Iterable) else [overrides]
@@ -197,7 +199,9 @@ class Study:
         from rgr_dist.running.execution import Execution, default_address
         from rgr_dist.running.run_study import run_study
 
-        execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
+        if isinstance(address, str | None):
+            address = address or default_address()
+        execution = Execution(cpus, address, engine, gpus, retry_failed)
         try:
             with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
                 run_study(self.study, self.store, view, execution, *self._read)

@@ -368,6 +368,11 @@ def test_arguments_of_a_wrong_kind_are_refused_in_one_printable_line(
         ({"out": 5}, "--store: 5 is no path"),
         ({"overrides": 5}, "overrides: give texts such as 'search.seeds=3', not [5]"),
         ({"overrides": [5]}, "overrides: give texts such as"),
+        ({"source": []}, "study []: give a name or a path"),
+        ({"source": "x" * 5000}, "study 'xxx"),
+        ({"out": [*range(9999)]}, "--store: [0, 1, 2"),
+        ({"overrides": [*range(9999)]}, "overrides: give texts such as"),
+        ({"out": pd.Series([1])}, "--store: 0 1 dtype: int64 is no path"),
     ],
 )
 def test_what_is_no_store_and_no_override_is_refused(
@@ -375,8 +380,9 @@ def test_what_is_no_store_and_no_override_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError) as refused:
-        rgr.load("quickstart", **given)
+        rgr.load(**{"source": "quickstart", **given})
     assert str(refused.value).startswith(said)
+    assert len(str(refused.value)) < 2_010
     assert not list(tmp_path.iterdir())
 
 
@@ -389,6 +395,9 @@ def test_what_is_no_store_and_no_override_is_refused(
         ({"gpus": -1}, "--gpus -1: give a share of a GPU"),
         ({"cpus": 10**20}, "--cpus 100000000000000000000: give 1 to 100,000"),
         ({"cpus": 0}, "--cpus 0: give 1 to 100,000"),
+        ({"cpus": pd.Series([1])}, "--cpus 0 1 dtype: int64: give 1 to 100,000"),
+        ({"engine": pd.Series([1])}, "--engine 0 1 dtype: int64: give auto, or an engine's name"),
+        ({"address": pd.Series([1])}, "--address 0 1 dtype: int64: give local, auto"),
     ],
 )
 def test_what_no_worker_could_train_with_is_refused_before_anything_is_written(

@@ -30,7 +30,7 @@ class Execution:
             are left alone.
 
     Raises:
-        UserError: the number of CPUs, the share of a GPU or the address is not valid.
+        UserError: the number of CPUs, the share of a GPU, the address or the engine is not valid.
     """
 
     cpus: int | None = None
@@ -50,6 +50,8 @@ class Execution:
             raise UserError(
                 f"--address {address!r}: give local, auto, HOST:PORT or ray://HOST:PORT"
             )
+        if not isinstance(self.engine, str):
+            raise UserError(f"--engine {self.engine!r}: give auto, or an engine's name")
 
 
 HERE = Execution(address="local")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rgr_dist.faults import UserError, shown
+from rgr_dist.faults import UserError
 from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
@@ -27,9 +27,6 @@ AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
 class StudyError(UserError, ValueError):
     """The study cannot be used as written; the message says what, where and what would be valid."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(shown(" ".join(message.split())))  # one line, whatever it quotes
 
 
 @contextmanager

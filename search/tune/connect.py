@@ -94,7 +94,7 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
     import ray
 
     asked: Any = getattr(resources, "required_resources", resources)
-    there = ray.cluster_resources()
+    there = ray.cluster_resources() if ray.is_initialized() else {}
     known = {name: name.upper() if name.lower() in ("cpu", "gpu") else name for name in asked}
     room = [there.get(known[name], 0) / asked[name] for name in asked if asked[name]]
     return int(min(room, default=1))

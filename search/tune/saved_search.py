@@ -104,8 +104,9 @@ class Saved(BaseModel):
         except ValidationError as error:
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"]))
+            where += ": " if where else ""
             raise ValueError(
-                f"{path} is not the state of a threshold search of this version: {where}: "
+                f"{path} is not the state of a threshold search of this version: {where}"
                 f"{fault['msg']}"
             ) from None
 

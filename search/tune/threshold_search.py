@@ -52,7 +52,8 @@ class ThresholdSearch(ProbeSearcher):
         on_error: ``stop``: a value at which a trial ends in error ends the search. ``fail``: the
             value fails.
         seed_key: the seed's name in the config, such as ``random_state``.
-        max_concurrent: trials that run at once; as many as the cluster has CPUs if not given.
+        max_concurrent: trials that run at once; as many as the cluster has CPUs if not given, one
+            without a Ray.
             ``TuneConfig(max_concurrent_trials=…)`` does the same.
 
     Raises:

@@ -18,6 +18,7 @@ from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
 from rgr_dist.search.tune.trials import _stopper, _with_checkpoints
+from tests.search.by_hand import search
 from tests.search.driven import train
 
 
@@ -211,3 +212,10 @@ def test_a_trial_ends_where_the_user_says(users: Any, result: dict, ends: bool) 
     trials = searcher()
     trials.suggest("a")
     assert _stopper(trials, users)("a", result) is ends
+
+
+def test_where_no_ray_is_started_one_trial_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    one = search(max_concurrent=None)
+    assert isinstance(one.suggest("a"), dict)
+    assert one.suggest("b") is None

@@ -146,7 +146,7 @@ def test_an_unknown_study_is_named_beside_the_valid_ones(name: str, hint: str) -
     message = one_line(error)
     valid = f"valid: {', '.join(shipped_studies())}, or a YAML file's path"
     told = f"did you mean {hint}? {valid}" if hint else valid
-    assert message == f"study '{name}': unknown; {told}"
+    assert message.endswith(f"{name[-90:]}': unknown; {told}")
 
 
 def test_overrides_are_read_as_yaml_and_the_last_wins() -> None:
