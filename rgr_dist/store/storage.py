@@ -127,7 +127,7 @@ class Storage:
         Args:
             end: how the file must end; of a large one that does not, only its end is read.
         """
-        with self._reported("cannot be read"):
+        with self._reported(f"{relative} cannot be read"):
             if self.local_path is not None and not (self.local_path / relative).is_file():
                 return None
             try:
@@ -140,7 +140,7 @@ class Storage:
             except FileNotFoundError:
                 return None
             except MemoryError:
-                raise OSError(f"{relative} does not fit in memory") from None
+                raise OSError("it does not fit in memory") from None
 
     def write_text(self, relative: str, text: str) -> None:
         """Store a text file, such as ``studies/<name>/study.yaml``.

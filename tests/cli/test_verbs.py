@@ -355,7 +355,7 @@ def test_output_that_has_no_sign_for_a_letter_shows_a_question_mark(finished: Pa
         [*RGR, "thresholds", "small.yaml"],
         cwd=finished,
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "SOURCE_DATE_EPOCH": "x"},
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b" ? 1.000 | " in done.stdout

@@ -148,8 +148,8 @@ def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> No
             store.runs()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
-    why = "runs/part-9.parquet does not fit in memory"
-    assert str(caught.value) == f"--store {tmp_path}: cannot be read: {why}"
+    why = "runs/part-9.parquet cannot be read: it does not fit in memory"
+    assert str(caught.value) == f"--store {tmp_path}: {why}"
 
 
 def test_where_a_file_lies_is_told_as_a_path_or_a_uri_with_its_options(tmp_path: Path) -> None:
