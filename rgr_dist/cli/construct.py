@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import LARGEST, MOST_DRAWS, How, check_room, drawn_cell
+from rgr_dist.cli.options import LARGEST, MOST_DRAWS, How, check_output, check_room, drawn_cell
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def construct(
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
+    if save is not None:
+        check_output("--save", Path(save))
     if d_k is not None and constant is not None:
         raise UserError("--constant: makes d_k = C ln m, and --d-k gives it; leave one out")
     widths = {"--d-k": d_k, "--constant": constant, "--find": find}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rgr_dist.cli.comparing import side_by_side
-from rgr_dist.cli.options import CELL, Out, Set, StudyName
+from rgr_dist.cli.options import CELL, Out, Set, StudyName, check_output
 from rgr_dist.cli.results import stored_results
 from rgr_dist.faults import UserError
 
@@ -67,6 +67,7 @@ def figures(
         path = to / f"{stem}-{each.name}{of}.{kind}"
         try:
             to.mkdir(parents=True, exist_ok=True)
+            check_output("--to", path)
             write_atomically(path, as_file(each, kind, width), sync=False)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rgr_dist.cli.options import check_room
-from rgr_dist.faults import UserError
+from rgr_dist.cli.options import check_output, check_room
 
 if TYPE_CHECKING:
     from rgr_dist.study.cell import Cell
@@ -33,8 +32,8 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
     from rgr_dist.theory.draws import tracked
     from rgr_dist.theory.one_head import decide, memory
 
-    if save is not None and save.exists() and not save.is_file():
-        raise UserError(f"--save {save}: it is there, and no file; give another name")
+    if save is not None:
+        check_output("--save", save)
     what = f"--one-head: m = {cell.m} and d_model = {cell.d_model} need"
     available = check_room(memory(cell.m, cell.d_model), what)
     rows = []

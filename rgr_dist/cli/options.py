@@ -110,6 +110,18 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
     return validated(Cell, keys, "--")
 
 
+def check_output(option: str, path: Path) -> None:
+    """Make sure that a new file takes the place of no folder, pipe or device.
+
+    Raises:
+        UserError: it would.
+    """
+    from rgr_dist.study.input_file import exists
+
+    if exists(path) and not path.is_file():
+        raise UserError(f"{option} {path}: it is there, and no file; give another name")
+
+
 def check_room(needed: float, what: str) -> float | None:
     """Make sure that something fits in this machine's memory; returns its bytes, None if unknown.
 

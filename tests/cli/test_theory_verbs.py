@@ -77,15 +77,23 @@ def test_construct_keeps_nothing_in_a_store_that_another_driver_holds(
     assert Store(tmp_path).runs().empty
 
 
-@pytest.mark.parametrize("where", ["none/x.safetensors", "folder.safetensors"])
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("none/x.safetensors", " directory (os error "),
+        ("folder.safetensors", "it is there, and no file"),
+        ("pipe.safetensors", "it is there, and no file"),
+    ],
+)
 def test_construct_draws_and_stores_nothing_if_its_weights_cannot_be_saved(
-    where: str, tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+    where: str, said: str, tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "folder.safetensors").mkdir()
+    os.mkfifo(tmp_path / "pipe.safetensors")
     monkeypatch.setattr(draws.Constructor, "measure", lambda *_: pytest.fail("draws are made"))
     made = f"construct --algorithm 1 --m 8 --d-k 2 --draws 1 --save {where}"
     for asked in (made, f"{made} --store kept"):
-        refused(" directory (os error ", *asked.split())
+        refused(said, *asked.split())
 
 
 def test_construct_keeps_its_draws_as_the_runs_of_a_study(

@@ -71,6 +71,9 @@ def test_figures_are_written_as_files(
     refused("no figure 'nope'", "figures", study, "quickstart", "--store", store,
             "--figure", "nope")  # fmt: skip
     refused("--to file", "figures", study, "--store", store, "--to", "file")
+    os.mkfifo(tmp_path / "small-heads.pdf")  # which no figure replaces
+    refused("--to small-heads.pdf: it is there, and no file", "figures", study, "--store", store,
+            "--figure", "heads")  # fmt: skip
     refused("--store results: there is no store", "figures", study)
     one = ["figures", study, "--store", store, "--to", "one", "--format", "svg", "--cell", "16,8"]
     refused("the page has no figure by cell 'heads'; its figures: splits", *one,
