@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -72,12 +72,16 @@ def headline(rows: Rows, study: Study, n_fails: int = 0) -> str:
     return f"{said}."
 
 
-def wider_fails(results: StudyResults) -> set[str]:
-    """The cells in which a split fails for certain, by its 95 % interval, though narrower pass."""
+def wider_fails(results: StudyResults, by: Literal["high", "mean_score"] = "high") -> set[str]:
+    """The cells in which a split misses the target though a narrower one passes.
+
+    Args:
+        by: ``high``: only by a whole 95 % interval; ``mean_score``: perhaps by the luck of seeds.
+    """
     splits, target = by_split(results), results.study.search.target
     passing = splits[splits["mean_score"] >= target].groupby("cell_id")["d_vo"].min()
     splits = splits.join(passing.rename("narrowest"), on="cell_id")
-    return set(splits.query("d_vo > narrowest and high < @target")["cell_id"])
+    return set(splits.query(f"d_vo > narrowest and {by} < @target")["cell_id"])
 
 
 @per_study

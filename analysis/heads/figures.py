@@ -27,9 +27,9 @@ BEST = (
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
-    "smallest of all; D_K of h heads moves in steps of h. Bars run from the optimistic to the "
-    "conservative D_K."
+    "smallest of all{steps}. Bars run from the optimistic to the conservative D_K."
 )
+STEPS = "; D_K of h heads moves in steps of h"
 ARROWS = (
     " An arrow starts at the smallest width not excluded of a head count that is pruned (none of "
     "its widths near D_K* passes, though wider ones may), censored (no allowed width passes), "
@@ -91,13 +91,16 @@ def _shifts(cells: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: SizeAxis) -> Figure:
+def draw_thresholds_by_head(
+    cells: Sequence[Row], heads: Sequence[Row], axis: SizeAxis, is_every_width: bool = True
+) -> Figure:
     """D_K(h) of every cell, a panel each: thresholds, and arrows where only a bound is known.
 
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         heads: rows of ``heads_of``, one for each (cell, h).
         axis: the study's; its arm is the x-axis, its total width the y-axis.
+        is_every_width: whether every d_k could be tried, not those of a grid alone.
     """
     arm, total = axis.shown_arm, axis.total
     listed = sorted({row[axis.arm] for row in heads})
@@ -142,7 +145,7 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
             )
         )
     some_lack_it = any(point.arrow for panel in panels for point in panel.points)
-    splits = SPLITS + ARROWS * some_lack_it
+    splits = SPLITS.format(steps=STEPS * is_every_width) + ARROWS * some_lack_it
     return Figure(
         name="splits" if arm == "h" else "frontier",
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",

@@ -20,6 +20,10 @@ CAPTION = (
     "best number of heads h*. A hollow mark is a cell whose search is not finished; an arrow "
     "starts at the smallest width not excluded."
 )
+FITTED = (
+    " Marks stand at the width that passes; laws, but for least squares, are fitted to the step "
+    "up to it from the width that fails."
+)
 BEYOND = (
     " The paper’s line is fitted to larger cells too; the diamonds are its own D_K* of the cells "
     "drawn here."
@@ -83,7 +87,7 @@ def draw_law(
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
-        caption=CAPTION + BEYOND * is_beyond,
+        caption=CAPTION + FITTED * bool(law or curves) + BEYOND * is_beyond,
         panels=(main, ratio),
         legend=tuple(legend),
         joins="cells of one d_model",

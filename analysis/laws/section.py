@@ -298,8 +298,9 @@ def _cells(results: StudyResults) -> Table:
         caption=(
             "What each cell contributes to the power law. Ratio: D_K* · d_model / (m′ log₂ m). "
             "Seeds: standard deviation of log D_K* when seeds are drawn again; resolution: what a "
-            "step of d_k leaves open. Residual: in log D_K*. Leverage: on the log scale, and in "
-            "the paper’s line through the origin. Without it: the exponent from the other cells."
+            "step of d_k leaves open. Residual: of the middle of the step from the failing to the "
+            "passing width, in log D_K. Leverage: on the log scale, and in the paper’s line "
+            "through the origin. Without it: the exponent from the other cells."
         ),
         columns=[
             cell_column(),
@@ -323,7 +324,8 @@ def _lack_of_fit(results: StudyResults) -> Table:
         caption=(
             "Do seeds and the resolution of d_k explain how far D_K* scatters about a law? χ² "
             "sums the cells’ squared distances from the law, each divided by the variance that "
-            "seeds and resolution explain. Scatter: of D_K* about the law with the least χ²."
+            "seeds and resolution explain. Scatter: of D_K* about the law with the least "
+            "χ², whose numbers differ from those of the fits above."
         ),
         columns=[
             Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),

@@ -141,6 +141,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "test over runs, 5 %), rises only beyond the widths that ran, or takes more than "
             "three doublings to rise. Passing: the share of passing seeds, with 95 % intervals of "
             "its width and of the D_K at which half of them pass. Widths are in doublings of D_K. "
+            "Sharp: no seed passes below some width, and all do from there on. Never: none does. "
             "Intervals treat probes as independent, though they share seeds; a ? says that the "
             "probes set no limit."
             + " Rejected: the curve misses the shares by more than the luck of seeds (p < 0.05)."

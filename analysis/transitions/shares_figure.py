@@ -17,11 +17,14 @@ from rgr_dist.analysis.transitions.collapse import OWN, Collapse
 from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
 
 SHARES = (
-    "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
-    "curves in log₂ D_K, fitted by maximum likelihood and drawn between the narrowest and the "
-    "widest probe. A head count other than h* is left out if no such curve can be fitted, for "
-    "example because all its seeds begin to pass at the same width. Where a sudden switch fits "
-    "about as well, points have no line. At D_K* the mean score passes."
+    "The share of seeds whose own score reaches the target, against D_K. At D_K* the mean score "
+    "passes. A head count other than h* is left out if no logistic curve in log₂ D_K can be "
+    "fitted, for example because all its seeds begin to pass at the same width. Where a sudden "
+    "switch fits about as well, points have no line."
+)
+LINES = (
+    " Lines are such curves, fitted by maximum likelihood and drawn between the narrowest and the "
+    "widest probe."
 )
 REJECTED = (
     " No line is drawn where the curve misses the shares by more than the luck of seeds (p < 0.05)."
@@ -69,10 +72,13 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         panels.append(panel_of_cell(cell, tuple(points), y, curves, (cell["short"],), height=130))
     if not panels:
         return None
+    has_lines = any(line.look == "head" for panel in panels for line in panel.lines)
     figure = Figure(
         name="shares",
         title="Share of passing seeds against D_K",
-        caption=SHARES + REJECTED * any(fit["rejected"] for fit in fitted.values()),
+        caption=SHARES
+        + LINES * has_lines
+        + REJECTED * any(fit["rejected"] for fit in fitted.values()),
         panels=tuple(panels),
         hollow=FEWER,
         columns=columns_of(cells),
@@ -93,7 +99,8 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     half = max(float(np.ptp(reach)) for reach in reaches) / 2  # one scale, so slopes compare
     for (one, points), reach in zip(collapses, reaches, strict=True):
         middle = (reach.min() + reach.max()) / 2
-        x = ratio_axis("D_K / law", list(np.exp([middle - half, middle + half])), pad=1.2)
+        over = "D_K / D_K*" if one.law == OWN else "D_K / law"
+        x = ratio_axis(over, list(np.exp([middle - half, middle + half])), pad=1.2)
         curve = _logistic((x.low, x.high), one.middle, one.width)
         chi2 = one.reduced_chi2
         quality = () if chi2 is None else (f"reduced χ² {chi2:.1f}",)

@@ -18,6 +18,7 @@ from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.laws.figure import draw_families
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import contents
+from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Study
@@ -267,7 +268,12 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     assert (told["low"][1], told["high"][1]) == (0, 1)
     assert facts.wider_fails(results) == {study.cells[0].cell_id}
     rows[-1]["score"] = 1.0  # the mean of the widest is 0.6, but its interval ends at 1
-    assert facts.wider_fails(results_of(study, rows, [])) == set()
+    maybe = results_of(study, rows, passing)
+    assert facts.wider_fails(maybe) == set()
+    assert facts.wider_fails(maybe, "mean_score") == {study.cells[0].cell_id}
+    again = "In 1 of 1 cell the mean of a wider split misses the target again, by no more than"
+    assert summary.findings(maybe)[1].startswith(again)
+    assert not any("again" in said for said in summary.findings(results))
     section = splits(results)
     assert section is not None
     (panel,) = section.figures[0].panels

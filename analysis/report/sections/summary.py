@@ -33,15 +33,24 @@ def findings(results: StudyResults) -> list[str]:
     if study.record.finds == "accuracy":
         return accuracy.headline(splits_of(results))
     if study.record.finds == "D_V":
-        n_fails = len(facts.wider_fails(results)) if study.search.total else 0
-        found = facts.headline(facts.rows_of_facts(results), study, n_fails)
-        return [found, *conclusions.growths(pooled_laws(results))]
+        fails = facts.wider_fails(results) if study.search.total else set()
+        found = facts.headline(facts.rows_of_facts(results), study, len(fails))
+        return [found, *_misses(results, fails), *conclusions.growths(pooled_laws(results))]
     if study.record.algorithm == "one-head":
         return [one_head_headline(results)]
     longer = step_limits.headline(results)
     sharper = width_scaling_of(results) if study.search.transition_seeds else None
     sharp = [] if sharper is None else [sentence(sharper)]
     return [*sharp, *longer, *conclusions.headline(results)]
+
+
+def _misses(results: StudyResults, fails: set[str]) -> list[str]:
+    """In how many cells of a fixed total a wider split misses the target, but none for certain."""
+    if not results.study.search.total:
+        return []
+    n, cells = len(facts.wider_fails(results, "mean_score") - fails), len(results.study.cells)
+    of = f"In {n} of {plural(cells, 'cell')} the mean of a wider split misses the target again"
+    return [f"{of}, by no more than the luck of seeds explains."] if n else []
 
 
 def section(results: StudyResults) -> Section:
