@@ -84,60 +84,77 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "is_read"),
+    ("name", "row", "told"),
     [
-        ("decisions", {"mean_score": math.inf}, True),  # of errors, where a run diverged
-        ("decisions", {"mean_score": math.nan}, False),
-        ("decisions", {"step": 2}, False),  # as the other row's
-        ("decisions", {"d_k": 3, "D_K": 6}, True),
-        ("decisions", {"d_k": 3, "D_K": 7}, False),
-        ("decisions", {"d_vo": 3, "D_V": 7}, False),
-        ("thresholds", {"D_K_low": 0, "confirmed": False}, True),
-        ("thresholds", {"h": 2}, False),  # as the other row
-        ("thresholds", {"D_K_low": 6, "D_K_high": 5}, False),
-        ("thresholds", {**FOUND, "D_K_low": 1, "D_K_high": 3}, True),
-        ("thresholds", {**FOUND, "D_K_low": 3}, False),
-        ("thresholds", {**FOUND, "D_K_high": 1}, False),
-        ("thresholds", {**FOUND, "status": "open"}, False),
-        ("thresholds", {**FOUND, "D_K": 4}, False),
-        ("thresholds", {**FOUND, "n_seeds": 10, "certificate": CERTIFICATE}, True),
-        ("thresholds", {**FOUND, "n_seeds": 9, "certificate": CERTIFICATE}, False),
-        ("thresholds", {**FOUND, "n_seeds": 0}, False),
-        ("thresholds", {**FOUND, "certificate": "{"}, False),
-        ("thresholds", {**FOUND, "certificate": "[]"}, False),
-        ("thresholds", {**FOUND, "certificate": "{}"}, False),
-        ("thresholds", {"D_K": 0}, False),
-        ("thresholds", {"m": 1}, False),
-        ("thresholds", FOUND, True),
-        ("thresholds", {"status": "found", "d_k": 1}, False),
-        ("thresholds", {"status": "found", "D_K": 2}, False),
-        ("thresholds", {"status": "found", "d_k": 1, "d_vo": 2, "D_V": 2}, True),
-        ("thresholds", {"status": "found", "d_k": 1, "D_V": 2}, False),
-        ("thresholds", {"status": "lost"}, False),
-        ("decisions", {"verdict": "lost"}, False),
-        ("all_pairs", {"precision": "int99"}, False),
-        ("all_pairs", {"f1": 7.5}, False),
+        ("decisions", {"mean_score": math.inf}, None),  # of errors, where a run diverged
+        ("decisions", {"mean_score": math.nan}, "mean_score is outside its bounds"),
+        ("decisions", {"step": 2}, "two rows of one cell_id, step"),  # as the other row's
+        ("decisions", {"d_k": 3, "D_K": 6}, None),
+        ("decisions", {"d_k": 3, "D_K": 7}, "D_K is not h * d_k"),
+        ("decisions", {"d_vo": 3, "D_V": 7}, "D_V is not h * d_vo"),
+        ("thresholds", {"D_K_low": 0, "confirmed": False}, None),
+        ("thresholds", {"h": 2}, "two rows of one cell_id, h, d_k"),  # as the other row
+        ("thresholds", {"D_K_low": 6, "D_K_high": 5}, "D_K_low, D_K and D_K_high are out of order"),
+        ("thresholds", {**FOUND, "D_K_low": 1, "D_K_high": 3}, None),
+        ("thresholds", {**FOUND, "D_K_low": 3}, "D_K_low, D_K and D_K_high are out of order"),
+        ("thresholds", {**FOUND, "D_K_high": 1}, "D_K_low, D_K and D_K_high are out of order"),
+        ("thresholds", {**FOUND, "status": "open"}, "a total width without a threshold"),
+        ("thresholds", {**FOUND, "D_K": 4}, "D_K is not h * d_k"),
+        ("thresholds", {**FOUND, "n_seeds": 10, "certificate": CERTIFICATE}, None),
+        (
+            "thresholds",
+            {**FOUND, "n_seeds": 9, "certificate": CERTIFICATE},
+            "n_seeds are not those of the certificate",
+        ),
+        ("thresholds", {**FOUND, "n_seeds": 0}, "a mean of no seeds"),
+        ("thresholds", {**FOUND, "certificate": "{"}, "a certificate holds no probes"),
+        ("thresholds", {**FOUND, "certificate": "[]"}, "a certificate holds no probes"),
+        ("thresholds", {**FOUND, "certificate": "{}"}, "a certificate holds no probes"),
+        ("thresholds", {"D_K": 0}, "D_K is outside its bounds"),
+        ("thresholds", {"m": 1}, "m is outside its bounds"),
+        ("thresholds", FOUND, None),
+        ("thresholds", {"status": "found", "d_k": 1}, "a threshold without a total width"),
+        ("thresholds", {"status": "found", "D_K": 2}, "a threshold without d_k"),
+        ("thresholds", {"status": "found", "d_k": 1, "d_vo": 2, "D_V": 2}, None),
+        (
+            "thresholds",
+            {"status": "found", "d_k": 1, "D_V": 2},
+            "a threshold without a total width",
+        ),
+        ("thresholds", {"status": "lost"}, "a status that there is not"),
+        ("decisions", {"verdict": "lost"}, "a verdict that there is not"),
+        ("all_pairs", {"precision": "int99"}, "a precision that there is not"),
+        ("all_pairs", {"f1": 7.5}, "f1 is outside its bounds"),
         (
             "all_pairs",
             {"m": 50_000, "failed_pairs": 2_400_000_000, "margin": -0.5, "f1": 0.1},
-            True,
+            None,
         ),
-        ("all_pairs", {"m": 4, "failed_pairs": 17, "margin": -0.5, "f1": 0.1}, False),
-        ("all_pairs", {"f1": 0.4}, False),
-        ("all_pairs", {"margin": -0.5}, False),
-        ("all_pairs", {"margin": None}, True),  # scores of huge weights overflow
-        ("all_pairs", {"failed_pairs": 1, "margin": 0.0, "f1": 0.9}, True),  # a score may be tau
-        ("all_pairs", {"failed_pairs": 1, "margin": 0.5, "f1": 0.9}, False),
-        ("all_pairs", {"bits": 32}, False),
-        ("all_pairs", {"D_K": 5}, False),
-        ("all_pairs", {"run_id": "a"}, False),  # as the other row
-        ("all_pairs", {"failed_pairs": -1}, False),
+        (
+            "all_pairs",
+            {"m": 4, "failed_pairs": 17, "margin": -0.5, "f1": 0.1},
+            "more pairs failed than there are",
+        ),
+        ("all_pairs", {"f1": 0.4}, "failed_pairs, f1 and margin contradict each other"),
+        ("all_pairs", {"margin": -0.5}, "failed_pairs, f1 and margin contradict each other"),
+        ("all_pairs", {"margin": None}, None),  # scores of huge weights overflow
+        ("all_pairs", {"failed_pairs": 1, "margin": 0.0, "f1": 0.9}, None),  # a score may be tau
+        (
+            "all_pairs",
+            {"failed_pairs": 1, "margin": 0.5, "f1": 0.9},
+            "failed_pairs, f1 and margin contradict each other",
+        ),
+        ("all_pairs", {"bits": 32}, "bits are not those of the precision"),
+        ("all_pairs", {"D_K": 5}, "D_K is not h * d_k"),
+        ("all_pairs", {"run_id": "a"}, "two rows of one run_id, precision"),  # as the other row
+        ("all_pairs", {"failed_pairs": -1}, "failed_pairs is outside its bounds"),
     ],
 )
 def test_values_of_a_studys_table_are_such_as_it_may_hold(
-    name: str, row: dict[str, Any], is_read: bool, tmp_path: Path
+    name: str, row: dict[str, Any], told: str | None, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
     other = {"all_pairs": {"run_id": "b"}, "thresholds": {"h": 1}, "decisions": {"step": 3}}[name]
     store.write_study_table("study", name, [study_row(name), study_row(name, **{**other, **row})])
-    assert (store.read_study_table("study", name) is not None) == is_read
+    assert (store.read_study_table("study", name) is not None) == (told is None)
+    assert store.damaged == ({} if told is None else {f"studies/study/{name}.parquet": told})
