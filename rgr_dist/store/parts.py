@@ -39,6 +39,7 @@ BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
 """The form that the JSON of ``by_tau`` must have."""
 CERTIFICATE = TypeAdapter(dict[str, dict[str, float | None] | None])
 """The form that the JSON of ``certificate`` must have."""
+CERTIFIED = ("n_seeds", "certificate")
 ONCE = {
     "thresholds": ["cell_id", "h", "d_k"],
     "decisions": ["cell_id", "step"],
@@ -174,16 +175,23 @@ def _check_agreement(table: pa.Table, name: str) -> None:
     for fault, has_fault in _contradictions()[name].items():
         if table.filter(has_fault).num_rows:  # null is not a fault
             raise ValueError(fault)
-    for row in table.to_pylist():
-        if name == "all_pairs" and row["bits"] != BITS[row["precision"]]:
+    if name == "all_pairs":
+        bits = [BITS[one] for one in table["precision"].to_pylist()]
+        if table["bits"].to_pylist() != bits:
             raise ValueError("bits are not those of the precision")
-        if name == "thresholds" and row["certificate"] is not None:
-            try:
-                passed = CERTIFICATE.validate_json(row["certificate"])["pass"]
-            except (ValueError, KeyError) as error:
-                raise ValueError("a certificate holds no probes") from error
-            if row["n_seeds"] not in (None, (passed or {}).get("n_seeds")):
-                raise ValueError("n_seeds are not those of the certificate")
+    if name == "thresholds":
+        for n_seeds, text in zip(*(table[key].to_pylist() for key in CERTIFIED), strict=True):
+            if text is not None:
+                _check_certificate(n_seeds, text)
+
+
+def _check_certificate(n_seeds: int | None, text: str) -> None:
+    try:
+        passed = CERTIFICATE.validate_json(text)["pass"] or {}
+    except (ValueError, KeyError) as error:
+        raise ValueError("a certificate holds no probes") from error
+    if n_seeds not in (None, passed.get("n_seeds")):
+        raise ValueError("n_seeds are not those of the certificate")
 
 
 def _contradictions() -> dict[str, dict[str, pc.Expression]]:
