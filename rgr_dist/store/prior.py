@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e12)]
+"""As far from 0 and infinity as any expected width: their quotients are numbers, too."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Expectation:
 
     D_K: Positive
     h: Positive
-    spread: Annotated[float, Field(gt=1, allow_inf_nan=False)]
+    spread: Annotated[float, Field(gt=1, le=1e12)]
     source: str
 
 

@@ -117,8 +117,8 @@ def recorded_as(D_K: str, spread: str = "2.0") -> str:
 @pytest.mark.parametrize(
     "content",
     ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}', "\udcff"]
-    + [recorded_as(number) for number in ("NaN", "-1", '"wide"', "null")]
-    + [recorded_as("1", spread="1.0")],
+    + [recorded_as(number) for number in ("NaN", "-1", "1e308", '"wide"', "null")]
+    + [recorded_as("1", spread=spread) for spread in ("1.0", "1e308")],
 )
 def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of((64, 16))
