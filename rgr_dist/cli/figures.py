@@ -13,7 +13,7 @@ import typer
 from rgr_dist.cli.comparing import side_by_side
 from rgr_dist.cli.options import CELL, Out, Set, StudyName, check_output
 from rgr_dist.cli.results import stored_results
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, shown
 
 if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
@@ -71,7 +71,7 @@ def figures(
             write_atomically(path, as_file(each, kind, width), sync=False)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None
-        print(path)
+        print(shown(str(path)))
 
 
 def _drawn(results: StudyResults, sections: Sequence[Section], text: str) -> set[str]:

@@ -26,7 +26,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, shown
 
 if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
@@ -291,10 +291,10 @@ def report(
     if len(studies) == len(stores) == 1:
         with stored_results(studies[0], set_, stores[0]) as (results, store):
             check_same_question(results.study, store, studies[0], bool(set_))
-            print(publish(results, store).address)
+            print(shown(publish(results, store).address))
         return
     with side_by_side(studies, stores, set_) as (pair, names, store):
-        print(publish_comparison(*pair, names, store))
+        print(shown(publish_comparison(*pair, names, store)))
 
 
 def explain(

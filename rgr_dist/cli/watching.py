@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.options import Out, Set, StudyName, opened
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, shown
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
@@ -52,7 +52,7 @@ def watch(
             f"--port {port}: cannot be used ({error.strerror}); valid: a free one, or 0"
         ) from None
     address = f"http://{HOST}:{server.server_port}/"
-    print(f"{address} shows {study} of {store.root}; Ctrl-C ends it", flush=True)
+    print(shown(f"{address} shows {study} of {store.root}; Ctrl-C ends it"), flush=True)
     if sys.stdout.isatty() and any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         Thread(target=webbrowser.open, args=[address], daemon=True).start()  # some browsers block
     try:

@@ -6,6 +6,7 @@ a hidden name, synced and renamed; on object storage a write is one PUT.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -31,6 +32,8 @@ TRIES = 20
 """How many times to make a folder that other commands may remove as they end."""
 LARGE = 2**26
 """Bytes of a file that is not read at once if it must end in a certain way."""
+LARGEST_TEXT = 2**27
+"""Bytes of the largest text file that is read."""
 
 
 class StoreError(UserError, RuntimeError):
@@ -117,21 +120,28 @@ class Storage:
         return entries
 
     def read_text(self, relative: str) -> str | None:
-        """A stored text file, or None if there is none; bytes that are not UTF-8 read as �."""
-        content = self.read_bytes(relative)
+        """A stored text file, or None if there is none; bytes that are not UTF-8 read as �.
+
+        Raises:
+            StoreError: it cannot be read, or is larger than any that is written here.
+        """
+        content = self.read_bytes(relative, most=LARGEST_TEXT)
         return None if content is None else content.decode(errors="replace")
 
-    def read_bytes(self, relative: str, end: bytes = b"") -> bytes | None:
+    def read_bytes(self, relative: str, end: bytes = b"", most: float = math.inf) -> bytes | None:
         """A stored file, or None if there is none; a pipe or a device does not count as one.
 
         Args:
             end: how the file must end; of a large one that does not, only its end is read.
+            most: the bytes above which it is not read.
         """
         with self._reported(f"{relative} cannot be read"):
             if self.local_path is not None and not (self.local_path / relative).is_file():
                 return None
             try:
                 with self._fs.open_input_file(relative) as file:
+                    if file.size() > most:
+                        raise OSError(f"it is larger than {most:,} bytes")
                     if file.size() > LARGE and end:
                         last = bytes(file.read_at(len(end), file.size() - len(end)))
                         if last != end:

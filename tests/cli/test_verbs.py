@@ -87,6 +87,10 @@ def test_figures_are_written_as_files(
     write_study(tmp_path, "phases.yaml", name="phases", search={"mode": "widest", "heads": [1, 2]})
     assert call(["figures", "phases.yaml", "--store", store, "--cell", "16,8"]) == 2
     assert "--cell: no figure of this study has panels by cell\n" in capsys.readouterr().err
+    capsys.readouterr()
+    drawing = ["figures", study, "--store", store, "--figure", "heads"]
+    assert call([*drawing, "--format", "svg", "--to", "a\x1bb"]) == 0
+    assert capsys.readouterr().out == "a\\x1bb/small-heads.svg\n"
     assert call(["figures", study, "--out", store, "--to", "drawn", "--figure", "heads"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
     assert drawn.name == "small-heads.pdf"

@@ -130,6 +130,16 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
     assert tree(tmp_path) == before
 
 
+def test_a_text_larger_than_any_of_ours_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "study.yaml").open("wb") as file:
+        file.truncate(2**27)
+        assert Store(tmp_path).read_text("study.yaml") is not None
+        file.truncate(2**27 + 1)
+    told = "study.yaml cannot be read: it is larger than 134,217,728 bytes"
+    with pytest.raises(StoreError, match=told):
+        Store(tmp_path).read_text("study.yaml")
+
+
 def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> None:
     """If it is none of ours, it is damage that takes no memory."""
     Store(tmp_path).append([run_row()])
