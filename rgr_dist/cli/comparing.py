@@ -103,7 +103,10 @@ def side_by_side(
                 f"{one} and {other} cannot be compared: give two studies of thresholds D_K, or two "
                 "of accuracy"
             )
-        is_same = os.path.realpath(stores[0]) == os.path.realpath(stores[-1])
+        one_place, other_place = (
+            os.path.realpath(each.local_path or each.root) for each in (store, its_own)
+        )
+        is_same = one_place == other_place
         if first == second and is_same:
             raise UserError(f"both are {one} in {stores[0]}; give two, or one in two stores")
         its_own = store if is_same else its_own  # it is read, and its damage reported, once

@@ -150,9 +150,14 @@ class Store(Storage):
         Args:
             cell_ids: only the runs of these cells; for none of them, no part is read.
             columns: only these columns; all if not given.
+
+        Raises:
+            StoreError: a column that there is not, or a part that cannot be read.
         """
         wanted = None if cell_ids is None else set(cell_ids)
         columns = RUNS.names if columns is None else list(columns)
+        if unknown := {*columns} - {*RUNS.names}:
+            raise StoreError(f"runs have no {', '.join(sorted(unknown))}")
         read = {*columns, *COMPARED, *ORDER}
         schema = pa.schema([field for field in RUNS if field.name in read])
         tables = () if wanted == set() else self.parts(wanted, schema).values()

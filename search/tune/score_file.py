@@ -165,13 +165,18 @@ class ScoreFile:
         """Hold the file as the one search that writes it; does nothing if it is held already.
 
         Raises:
-            ValueError: another search is writing it, or has written it since it was read.
+            ValueError: it cannot be made, or another search is writing it, or has written it since
+                it was read.
         """
         if self.path is None or self._file is not None:
             yield
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            opened = self.path.open("ab")
+        except OSError as error:
+            raise ValueError(f"store: {self.path} cannot be made: {error.strerror}") from None
+        with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

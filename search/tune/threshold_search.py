@@ -223,6 +223,7 @@ class ThresholdSearch(ProbeSearcher):
 
         Raises:
             ValueError: it was saved by another search, or is damaged.
+            OSError: it cannot be read.
         """
         saved = Saved.read(Path(checkpoint_path))
         asked = self.search.question

@@ -204,7 +204,8 @@ def test_two_studies_are_set_side_by_side(
     shutil.copytree("results", "copy")
     assert call(["report", "small.yaml", "--store", "results", "--store", "copy"]) == 0
     assert "small in copy" in Path(capsys.readouterr().out.strip()).read_text()
-    for same in (["small.yaml", "./small.yaml"], ["small.yaml", "--store", "./results"]):
+    stores = ([f"--store={each}"] for each in ("./results", (finished / "results").as_uri()))
+    for same in (["small.yaml", "./small.yaml"], *(["small.yaml", *store] for store in stores)):
         for verb in ("compare", "report"):
             assert call([verb, *same, "--store", "results"]) == 2
             assert "both are small.yaml in " in capsys.readouterr().err

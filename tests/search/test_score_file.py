@@ -181,6 +181,15 @@ def test_a_second_search_on_a_file_is_refused_and_leaves_it_as_it_is(tmp_path: P
         late.add(1, 1, 0.5)
 
 
+def test_a_file_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "loop", tmp_path / "file/scores"):
+        told = f"store: {path} cannot be made: "
+        with pytest.raises(ValueError, match=told), ScoreFile(path, {}).held():
+            pass
+
+
 def test_a_file_that_is_held_goes_along_with_a_searcher_that_is_saved(tmp_path: Path) -> None:
     kept = ScoreFile(tmp_path / "scores.log", {})
     with kept.held():

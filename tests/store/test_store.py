@@ -151,6 +151,8 @@ def test_an_empty_store_has_no_runs_and_the_columns(tmp_path: Path) -> None:
     store.compact(above=0)
     assert content(store.runs()) == []
     assert tree(tmp_path) == []
+    with pytest.raises(StoreError, match="runs have no nope, other"):
+        store.runs(columns=["seed", "other", "nope"])
 
 
 def test_pandas_reads_the_folder_as_it_is(tmp_path: Path) -> None:
