@@ -10,10 +10,11 @@ class UserError(Exception):
     """Bad input, or a fault outside the program; the message is one line, cut in the middle."""
 
     def __init__(self, message: str) -> None:
-        line = shown(" ".join(message.split()))  # whatever it quotes
-        line = re.sub(r"(\S{200})\S{200,}(\S{100})", r"\1…\2", line)
-        half = LONGEST_MESSAGE // 2
-        super().__init__(line if len(line) <= 2 * half else f"{line[:half]} … {line[-half:]}")
+        line = shown(" ".join(part.strip() for part in message.strip().splitlines()))
+        if len(line) > LONGEST_MESSAGE:
+            half = (LONGEST_MESSAGE - 3) // 2
+            line = f"{line[:half]} … {line[-half:]}"
+        super().__init__(line)
 
 
 class RunBroken(UserError, RuntimeError):

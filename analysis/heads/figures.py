@@ -29,7 +29,7 @@ SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell. D_K* is the "
     "smallest of all{steps}. Bars run from the optimistic to the conservative D_K."
 )
-STEPS = "; D_K of h heads moves in steps of h"
+STEPS = "; with h heads, D_K is a multiple of h"
 ARROWS = (
     " An arrow starts at the smallest width not excluded of a head count that is pruned (none of "
     "its widths near D_K* passes, though wider ones may), censored (no allowed width passes), "

@@ -36,7 +36,7 @@ def section(results: StudyResults) -> Section:
     if study.record.finds == "D_K" and has_sizes_to_compare(results):
         figures.append(draw_best_heads(cells, _curves(results), published(results)))
     if any(row[axis.total] is not None or row["at_least"] is not None for row in rows):
-        is_every_width = results.study.search.mode != "grid"
+        is_every_width = results.study.search.mode == "threshold"
         figures.append(draw_thresholds_by_head(cells, rows, axis, is_every_width))
     shown = [_thresholds(results)] if rows else []
     if len(pool_of(results)):

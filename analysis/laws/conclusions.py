@@ -63,22 +63,24 @@ def _over(rows: Sequence[Mapping[Any, Any]], key: str, low: str, high: str) -> s
     lows, highs = ([row[end] for row in rows] for end in (low, high))
     ends = (None if None in each else choose(each) for each, choose in ((lows, min), (highs, max)))
     said = with_range(rows[0][key], *ends)
-    return said if len({*zip(lows, highs, strict=True)}) == 1 else said.replace("]", " at widest]")
+    alike = len({*zip(lows, highs, strict=True)}) == 1
+    return said if alike else said.replace("]", " over the cells]")
 
 
 def _never(results: StudyResults) -> str:
-    """The head counts that pass at no width tried, in every cell or in some; empty if all do."""
+    """The head counts that pass nowhere, in every cell or in some; empty if all pass."""
     cells = len(results.study.cells)
     of_heads = results.thresholds.groupby("h")["status"].agg(list)
     by_heads = {str(h): each for h, each in of_heads.items() if len(each) == cells}
     never = [h for h, each in by_heads.items() if each == ["censored"] * cells]
     partly = [h for h, each in by_heads.items() if "censored" in each and h not in never]
-    said = [f"; at h = {_and(never)} no width tried passes"] if never else []
+    no = "no width tried" if results.study.search.mode == "grid" else "no width allowed"
+    said = [f"; at h = {_and(never)} {no} passes"] if never else []
     if partly:
-        none = "none does" if never else "no width tried passes"
-        most = max(by_heads[h].count("censored") for h in partly)
-        up_to = "up to " * (len(partly) > 1)
-        said.append(f"; at h = {_and(partly)} {none} in {up_to}{most} of {plural(cells, 'cell')}")
+        none = "none does" if never else f"{no} passes"
+        n = {by_heads[h].count("censored") for h in partly}
+        where = "some cells" if len(n) > 1 else f"{n.pop()} of {plural(cells, 'cell')}"
+        said.append(f"; at h = {_and(partly)} {none} in {where}")
     return "".join(said)
 
 

@@ -21,8 +21,8 @@ CAPTION = (
     "starts at the smallest width not excluded."
 )
 FITTED = (
-    " Marks stand at the width that passes; laws, but for least squares, are fitted to the step "
-    "up to it from the width that fails."
+    " A mark stands at the width that passes; a law is fitted to the interval from the failing to "
+    "the passing width, a line of least squares to the marks."
 )
 BEYOND = (
     " The paper’s line is fitted to larger cells too; the diamonds are its own D_K* of the cells "
@@ -84,10 +84,11 @@ def draw_law(
     if published:
         legend.append(PUBLISHED)
     legend += head_keys((int(row["h_star"]) for row in cells if row["h_star"]), "h*")
+    is_fitted = law is not None or any(look in ("ours", "rest") for look, *_ in curves)
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
-        caption=CAPTION + FITTED * bool(law or curves) + BEYOND * is_beyond,
+        caption=CAPTION + FITTED * is_fitted + BEYOND * is_beyond,
         panels=(main, ratio),
         legend=tuple(legend),
         joins="cells of one d_model",

@@ -29,7 +29,9 @@ def certificate_words(text: object, study: Study) -> str:
     if failed:
         words.append(f"fails at {failed[width]} ({_failure(failed, study)})")
     elif passed:
-        below = "the total leaves no other" if study.search.total else "no failing probe below"
+        below = (
+            f"no other {width} fits the total" if study.search.total else "no failing probe below"
+        )
         words.append("nothing is narrower" if passed[width] == 1 else below)
     yet = passed and failed and failed[width] > passed[width]
     return (" yet " if yet else ", ").join(words)

@@ -19,12 +19,11 @@ from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, pr
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. At D_K* the mean score "
     "passes. A head count other than h* is left out if no logistic curve in log₂ D_K can be "
-    "fitted, for example because all its seeds begin to pass at the same width. Where a sudden "
-    "switch fits about as well, points have no line."
+    "fitted, for example because all its seeds begin to pass at the same width."
 )
 LINES = (
-    " Lines are such curves, fitted by maximum likelihood and drawn between the narrowest and the "
-    "widest probe."
+    " Lines are those curves, fitted by maximum likelihood and drawn between the narrowest and the "
+    "widest probe; where a sudden switch fits about as well, points have none."
 )
 REJECTED = (
     " No line is drawn where the curve misses the shares by more than the luck of seeds (p < 0.05)."

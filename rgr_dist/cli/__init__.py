@@ -154,7 +154,7 @@ def call(arguments: Sequence[str]) -> int:
     said in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
     interrupted.
     """
-    os.environ.pop("SOURCE_DATE_EPOCH", None)  # numpy wants a number; what we write has no date
+    os.environ.pop("SOURCE_DATE_EPOCH", None)  # numpy.f2py wants a number; our figures have no date
     try:
         Path.cwd()
     except OSError:

@@ -63,11 +63,12 @@ def figures(
         with side_by_side([study, other], [out], set_) as (pair, names, _):
             stem = "-".join(results.study.name for results in pair)
             drawn = contents.figures(compared(pair, names), figure or ())
-    for each in drawn:
-        path = to / f"{stem}-{each.name}{of}.{kind}"
+    paths = [to / f"{stem}-{each.name}{of}.{kind}" for each in drawn]
+    for path in paths:
+        check_output("--to", path)
+    for each, path in zip(drawn, paths, strict=True):
         try:
             to.mkdir(parents=True, exist_ok=True)
-            check_output("--to", path)
             write_atomically(path, as_file(each, kind, width), sync=False)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None

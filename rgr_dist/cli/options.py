@@ -119,7 +119,9 @@ def check_output(option: str, path: Path) -> None:
     from rgr_dist.study.input_file import exists
 
     if exists(path) and not path.is_file():
-        raise UserError(f"{option} {path}: it is there, and no file; give another name")
+        raise UserError(
+            f"{option} {path}: it is there, and no file; remove it, or give another name"
+        )
 
 
 def check_room(needed: float, what: str) -> float | None:

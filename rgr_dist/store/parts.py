@@ -11,12 +11,12 @@ import io
 import re
 import time
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from rgr_dist.store.schema import (
     BITS,
@@ -37,9 +37,11 @@ PARQUET_END = b"PAR1"
 """The last bytes of a Parquet file."""
 BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
 """The form that the JSON of ``by_tau`` must have."""
-CERTIFICATE = TypeAdapter(dict[str, dict[str, float | None] | None])
+CERTIFICATE = TypeAdapter(
+    dict[Literal["pass", "fail"], dict[str, float | None] | None],
+    config=ConfigDict(strict=True, allow_inf_nan=False),
+)
 """The form that the JSON of ``certificate`` must have."""
-CERTIFIED = ("n_seeds", "certificate")
 ONCE = {
     "thresholds": ["cell_id", "h", "d_k"],
     "decisions": ["cell_id", "step"],
@@ -180,17 +182,21 @@ def _check_agreement(table: pa.Table, name: str) -> None:
         if table["bits"].to_pylist() != bits:
             raise ValueError("bits are not those of the precision")
     if name == "thresholds":
-        for n_seeds, text in zip(*(table[key].to_pylist() for key in CERTIFIED), strict=True):
-            if text is not None:
-                _check_certificate(n_seeds, text)
+        for row in table.select(["n_seeds", "certificate"]).to_pylist():
+            _check_certificate(**row)
 
 
-def _check_certificate(n_seeds: int | None, text: str) -> None:
+def _check_certificate(n_seeds: int | None, certificate: str | None) -> None:
+    if certificate is None:
+        return
     try:
-        passed = CERTIFICATE.validate_json(text)["pass"] or {}
+        sides = CERTIFICATE.validate_json(certificate)
+        seeds = {side: probe and probe["n_seeds"] for side, probe in sides.items()}
     except (ValueError, KeyError) as error:
         raise ValueError("a certificate holds no probes") from error
-    if n_seeds not in (None, passed.get("n_seeds")):
+    if seeds.keys() != {"pass", "fail"}:
+        raise ValueError("a certificate holds no probes")
+    if n_seeds not in (None, seeds["pass"]):
         raise ValueError("n_seeds are not those of the certificate")
 
 

@@ -271,7 +271,7 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     maybe = results_of(study, rows, passing)
     assert facts.wider_fails(maybe) == set()
     assert facts.wider_fails(maybe, "mean_score") == {study.cells[0].cell_id}
-    again = "In 1 of 1 cell the mean of a wider split misses the target again, by no more than"
+    again = "In 1 of 1 cell the mean of a wider split misses the target again, though its 95 %"
     assert summary.findings(maybe)[1].startswith(again)
     assert not any("again" in said for said in summary.findings(results))
     section = splits(results)

@@ -98,8 +98,7 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     )
     assert section.words[1] == (
         "They differ in search.seeds (10 in one, 5 in other). "
-        "0 of 0 runs of one and 0 of 0 runs of other did not converge within 20,000 steps, "
-        "as is usual below D_K*."
+        "0 of 0 runs of one and 0 of 0 runs of other did not converge within 20,000 steps."
     )
     assert section.words[2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
     page, _ = comparison(*pair, NAMES)

@@ -225,13 +225,13 @@ def test_head_counts_that_pass_nowhere_are_named() -> None:
         for cell in study.cells
         for h, d_k in ((1, None), (2, None if cell.m == 64 else 9), (4, 5))
     ]
-    never = "at h = 1 no width tried passes; at h = 2 none does in 1 of 2 cells"
+    never = "at h = 1 no width allowed passes; at h = 2 none does in 1 of 2 cells"
     assert headline(made_up.results_of(study, [], rows)) == [
         f"2 cells need D_K* = 18 to 20 at h* = 2 to 4; {never}."
     ]
     (told,) = headline(made_up.results_of(study, [], rows[1:]))  # one cell's h = 1 is not known
     assert told == (
-        "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far; at h = 2 no width tried passes in "
+        "2 cells need D_K* = 18 to 20 at h* = 2 to 4 so far; at h = 2 no width allowed passes in "
         "1 of 2 cells."
     )
 
@@ -247,14 +247,14 @@ def test_the_range_of_head_counts_is_said_to_be_of_those_tried() -> None:
     assert "from the fewest to the most heads tried that pass within 10 % of D_K*" in table.caption
 
 
-def test_cells_that_need_the_same_width_are_given_their_widest_interval() -> None:
+def test_cells_that_need_the_same_width_are_given_all_that_their_intervals_span() -> None:
     study = made_up.study_of([(64, 16), (128, 16)], heads=[2])
     rows = [
-        made_up.threshold_row(cell, 2, 10, D_K_low=low)
+        made_up.threshold_row(cell, 2, 10, D_K_low=low, D_K_high=low + 4)
         for cell, low in zip(study.cells, (16, 20), strict=True)
     ]
     (said,) = headline(made_up.results_of(study, [], rows))
-    assert said == "2 cells need D_K* = 20 [16–20 at widest] at h* = 2."
+    assert said == "2 cells need D_K* = 20 [16–24 over the cells] at h* = 2."
 
 
 def summary_of(results: StudyResults) -> list[str]:

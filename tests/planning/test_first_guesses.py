@@ -36,6 +36,8 @@ def scale(cell: Cell) -> float:
 
 def solve(store: Store, study: Study, ratio: float, h: int = 4, status: str = "found") -> None:
     """Write the thresholds that a study would find if the law had this slope."""
+    is_found = status == "found"
+    widths = [int(ratio * scale(cell)) // h if is_found else None for cell in study.cells]
     rows = [
         {
             "cell_id": cell.cell_id,
@@ -45,11 +47,11 @@ def solve(store: Store, study: Study, ratio: float, h: int = 4, status: str = "f
             "m": cell.m,
             "d_model": cell.d_model,
             "h": h,
-            "d_k": (D_K := int(ratio * scale(cell)) // h * h) // h if status == "found" else None,
-            "D_K": D_K if status == "found" else None,
+            "d_k": width,
+            "D_K": None if width is None else h * width,
             "status": status,
         }
-        for cell in study.cells
+        for cell, width in zip(study.cells, widths, strict=True)
     ]
     store.write_study_table(study.name, "thresholds", rows)
 

@@ -88,7 +88,7 @@ def caveats(pair: Pair, names: Names) -> list[str]:
         said += [f"In {name}, D_K* is {test}." for name, test in where.items()]
         within = {_within(results.study) for results in pair}
         limit = f" {within.pop()}" if len(within) == 1 else ""
-        said.append(f"{' and '.join(ended)} did not converge{limit}, as is usual below D_K*.")
+        said.append(f"{' and '.join(ended)} did not converge{limit}.")
     return said
 
 

@@ -45,12 +45,12 @@ def findings(results: StudyResults) -> list[str]:
 
 
 def _misses(results: StudyResults, fails: set[str]) -> list[str]:
-    """In how many cells of a fixed total a wider split misses the target, but none for certain."""
-    if not results.study.search.total:
+    """In how many cells of a fixed total a wider split misses the target, but not for certain."""
+    if not results.study.search.total or results.study.search.seeds == 1:
         return []
     n, cells = len(facts.wider_fails(results, "mean_score") - fails), len(results.study.cells)
     of = f"In {n} of {plural(cells, 'cell')} the mean of a wider split misses the target again"
-    return [f"{of}, by no more than the luck of seeds explains."] if n else []
+    return [f"{of}, though its 95 % interval reaches it."] if n else []
 
 
 def section(results: StudyResults) -> Section:
