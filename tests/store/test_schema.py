@@ -17,7 +17,8 @@ from tests.store.made_up_runs import run_row, study_row
 
 FOUND = {"status": "found", "d_k": 2, "D_K": 2}
 """In a row with h = 1."""
-CERTIFICATE = '{"pass": {"d_k": 2, "mean_score": 1, "n_seeds": 10, "D_K": 2}, "fail": null}'
+PROBE = '{"d_k": 2, "mean_score": 1, "n_seeds": 10, "D_K": 2}'
+CERTIFICATE = f'{{"pass": {PROBE}, "fail": null}}'
 
 
 @pytest.mark.parametrize("schema", [RUNS, *STUDY_TABLES.values()])
@@ -101,6 +102,23 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
         ("thresholds", {**FOUND, "status": "open"}, "a total width without a threshold"),
         ("thresholds", {**FOUND, "D_K": 4}, "D_K is not h * d_k"),
         ("thresholds", {**FOUND, "n_seeds": 10, "certificate": CERTIFICATE}, None),
+        (  # of a threshold that fresh seeds confirm, where a run of the failing probe diverged
+            "thresholds",
+            {
+                **FOUND,
+                "certificate": f'{{"pass": {PROBE}, "fail": {PROBE.replace("1,", "null,")}, '
+                f'"fresh": {PROBE}}}',
+            },
+            None,
+        ),
+        *(
+            ("thresholds", {**FOUND, "certificate": text}, "a certificate holds no probes")
+            for text in (
+                CERTIFICATE.replace("10", '"10"'),
+                CERTIFICATE.replace(' "n_seeds": 10,', ""),
+                CERTIFICATE.replace(', "fail": null', ""),
+            )
+        ),
         (
             "thresholds",
             {**FOUND, "n_seeds": 9, "certificate": CERTIFICATE},
