@@ -64,7 +64,7 @@ def section(results: StudyResults) -> Section:
                 * (results.study.search.total is None)
                 + f"{arm} from {ends} tried that pass within 10 % of {axis.total}*, or one "
                 f"step of their {axis.value}, each at its own width, with scores that a paired "
-                "t-test cannot tell apart: no interval of {arm}."
+                f"t-test cannot tell apart: no interval of {arm}."
                 + " Each d_qk allows one d_vo." * (results.study.search.total is not None)
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
                 + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "

@@ -245,6 +245,7 @@ def test_the_range_of_head_counts_is_said_to_be_of_those_tried() -> None:
     (table,) = cells.section(results).shown
     assert table.rows[0]["arm_words"] == "1 [1–4]"
     assert "from the fewest to the most heads tried that pass within 10 % of D_K*" in table.caption
+    assert table.caption.count("no interval of h*") == 1
 
 
 def test_cells_that_need_the_same_width_are_given_all_that_their_intervals_span() -> None:
