@@ -30,6 +30,7 @@ from rgr_dist.paper import (
     TABLE_1_D_K_OF_A_HEAD,
     TABLE_2_MAX_STEPS,
     PublishedLaw,
+    capacity_scale,
     is_narrow,
 )
 from rgr_dist.study.study import Study
@@ -186,7 +187,7 @@ def _implied_slope(law: PublishedLaw, n: int, known: Cells) -> str:
     kept = [size for size in known if law is not LAWS["D_K_wide"] or not is_narrow(*size)]
     if law not in (LAWS["D_K"], LAWS["D_K_wide"]) or len(kept) != n:
         return ""
-    x = np.array([m * np.log2(m) / d_model for m, d_model in kept])
+    x = np.array([capacity_scale(*size) for size in kept])
     slope = x @ [IMPLIED[size][0] for size in kept] / (x @ x)
     return f"; the D_K* that its Table 1 implies for these {n} cells have {three_digits(slope)}"
 

@@ -92,7 +92,7 @@ def _shifts(cells: Sequence[Row]) -> dict[str, float]:
 
 
 def draw_thresholds_by_head(
-    cells: Sequence[Row], heads: Sequence[Row], axis: SizeAxis, is_every_width: bool = True
+    cells: Sequence[Row], heads: Sequence[Row], axis: SizeAxis, is_every_width: bool
 ) -> Figure:
     """D_K(h) of every cell, a panel each: thresholds, and arrows where only a bound is known.
 

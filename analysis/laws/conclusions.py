@@ -47,7 +47,7 @@ def headline(results: StudyResults) -> list[str]:
             return [f"No threshold yet: the search of {cells} is not finished."]
         return [f"No threshold in {cells}: no head count passes at any width allowed."]
     so_far = " so far" if any(row["status"] == "open" for row in found) else ""
-    at = f"D_K* = {_over(found, 'D_K', 'D_K_low', 'D_K_high')}"
+    at = f"D_K* = {_over(found)}"
     at += f" at h* = {span([row['h_star'] for row in found])}{so_far}{_never(results)}"
     if len(best) > 1 and not results.study.has_budgets:
         of = f"{len(found)} of " if len(found) < len(best) else ""
@@ -56,13 +56,13 @@ def headline(results: StudyResults) -> list[str]:
     return [f"At {names_of(results)[found[0]['cell_id']]['full']}, {at}."]
 
 
-def _over(rows: Sequence[Mapping[Any, Any]], key: str, low: str, high: str) -> str:
-    """The range of a number over some cells; if it is the same in all, with its interval."""
-    if len({row[key] for row in rows}) > 1:
-        return span([row[key] for row in rows])
-    lows, highs = ([row[end] for row in rows] for end in (low, high))
+def _over(rows: Sequence[Mapping[Any, Any]]) -> str:
+    """The range of D_K* over some cells; if it is the same in all, with what intervals span."""
+    if len({row["D_K"] for row in rows}) > 1:
+        return span([row["D_K"] for row in rows])
+    lows, highs = ([row[end] for row in rows] for end in ("D_K_low", "D_K_high"))
     ends = (None if None in each else choose(each) for each, choose in ((lows, min), (highs, max)))
-    said = with_range(rows[0][key], *ends)
+    said = with_range(rows[0]["D_K"], *ends)
     alike = len({*zip(lows, highs, strict=True)}) == 1
     return said if alike else said.replace("]", " over the cells]")
 

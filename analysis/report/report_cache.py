@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from rgr_dist import analysis, paper, search
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.store.store import Store
+from rgr_dist.store.store import Store, table_path
 
 PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, analysis.__file__)]
 SOURCES = {".py", ".j2", ".css", ".js"}
@@ -63,7 +63,7 @@ def origin_of(results: StudyResults, store: Store) -> str:
     digest.update(store.read_bytes(f"studies/{study.name}/prior.json") or b"")
     for other in store.studies():
         for table in FROM_OTHERS if other != study.name else FROM_OTHERS[1:]:
-            found = _stored(store, f"studies/{other}/{table}.parquet")
+            found = _stored(store, table_path(other, table))
             digest.update(f"{other} {table} {found}\n".encode())
     return digest.hexdigest()
 

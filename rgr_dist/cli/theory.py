@@ -244,6 +244,7 @@ def all_pairs(
     from rgr_dist.planning.budgets import records
     from rgr_dist.planning.listing import sizes_of
     from rgr_dist.planning.same_question import check_same_question
+    from rgr_dist.store.store import table_path
     from rgr_dist.study.select import cell_named
     from rgr_dist.theory.draws import tracked
 
@@ -273,7 +274,7 @@ def all_pairs(
     engine, rows, kept = make_engine("auto"), list[dict[str, Any]](), list[dict[str, Any]]()
     with store.held(f"rgr all-pairs {study}"):
         table = store.read_study_table(resolved.name, "all_pairs")
-        path = f"studies/{resolved.name}/all_pairs.parquet"
+        path = table_path(resolved.name, "all_pairs")
         if path in store.damaged:
             store.set_aside(path)
             say_error(f"{path} in {out} is damaged; moved to damaged/, and measured again")

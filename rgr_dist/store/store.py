@@ -45,6 +45,11 @@ COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""
 
 
+def table_path(study: str, table: str) -> str:
+    """Where in a store a table of a study lies: one of ``STUDY_TABLES``."""
+    return f"studies/{study}/{table}.parquet"
+
+
 class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
@@ -225,12 +230,12 @@ class Store(Storage):
         """Replace a table of a study: one of ``STUDY_TABLES``."""
         schema = STUDY_TABLES[table]
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-        self.write_bytes(f"studies/{name}/{table}.parquet", written(content))
-        self.damaged.pop(f"studies/{name}/{table}.parquet", None)
+        self.write_bytes(table_path(name, table), written(content))
+        self.damaged.pop(table_path(name, table), None)
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
         """A table of a study; None if it has not been written, or is damaged (``damaged``)."""
-        path = f"studies/{name}/{table}.parquet"
+        path = table_path(name, table)
         self.damaged.pop(path, None)
         content = self.read_bytes(path, PARQUET_END)
         if content is None:
