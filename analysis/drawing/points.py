@@ -52,6 +52,16 @@ def guide_key(rows: Iterable[Mapping[str, Any]], total: str) -> tuple[Key, ...]:
     return (Key(text=f"{total}*", line="guide"),) if any(row[total] for row in rows) else ()
 
 
+def dodges(names: Iterable[Any], apart: float = 9.0) -> dict[Any, float]:
+    """Pixels to the side for each of several marks, so that they stand side by side.
+
+    Args:
+        names: of the marks at one place, from left to right.
+    """
+    marks = list(names)
+    return {name: apart * (i - (len(marks) - 1) / 2) for i, name in enumerate(marks)}
+
+
 def along(curve: Curve, across: Axis, n: int = 60) -> tuple[Place, ...]:
     """Points of a curve across the width of a panel, where it is positive."""
     at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]

@@ -10,6 +10,8 @@ from rgr_dist.analysis.drawing.points import guide_key, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, score_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
+MOST_NAMES = 8
+"""With more marks than this, their names would hide each other: only their tips have them."""
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
     "smallest D_V that holds the database{of_each}, against the bound on the database’s own "
@@ -43,17 +45,28 @@ def draw_ranks(rows: Sequence[Row], arm: str, is_of_each_arm: bool = True) -> Fi
     alike: dict[tuple[str, int], list[Row]] = {}  # settings of one D_V have one mark
     for row in rows:
         alike.setdefault((row["anchor"], row["D_V"]), []).append(row)
+    lines = [Line(points=((ends[0], ends[0]), (ends[1], ends[1])), look="guide")]
     points = []
     for rows_of_mark in alike.values():
         row, settings = rows_of_mark[0], ", ".join(str(one[arm]) for one in rows_of_mark)
         told = f"{row['full']}, h = {row['h']}, {arm} = {settings}\nD_V {row['D_V']}"
-        place = {"x": row["rank_high"], "y": row["layer_rank_bound"]}
-        points.append(Point(**place, text=told, cell=row["anchor"]))
+        x_, y_ = row["rank_high"], row["layer_rank_bound"]
+        points.append(Point(x=x_, y=y_, text=told, cell=row["anchor"]))
+        if not is_of_each_arm and len(alike) <= MOST_NAMES:
+            lines.append(
+                Line(
+                    points=((x_, y_),),
+                    look="series",
+                    label=row["short"],
+                    width_to_label=480,
+                    before=x.at(x_) > 0.5,
+                )
+            )
     panel = Panel(
         x=x,
         y=y,
         height=320,
-        lines=(Line(points=((ends[0], ends[0]), (ends[1], ends[1])), look="guide"),),
+        lines=tuple(lines),
         points=tuple(points),
     )
     equality = Key(text="equality", line="guide")

@@ -11,6 +11,7 @@ from rgr_dist.analysis.drawing.points import (
     PUBLISHED,
     Curve,
     along,
+    dodges,
     guide_key,
     head_keys,
     interval_point,
@@ -84,11 +85,7 @@ def _shifts(cells: Sequence[Row]) -> dict[str, float]:
     alike: dict[float, list[str]] = {}
     for row in cells:
         alike.setdefault(row["compression"], []).append(row["anchor"])
-    return {
-        anchor: 11.0 * (i - (len(group) - 1) / 2)
-        for group in alike.values()
-        for i, anchor in enumerate(group)
-    }
+    return {name: by for group in alike.values() for name, by in dodges(group, 11.0).items()}
 
 
 def draw_thresholds_by_head(

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
+from rgr_dist.analysis.drawing.points import (
+    PUBLISHED,
+    Curve,
+    along,
+    dodges,
+    head_keys,
+    interval_point,
+)
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
 from rgr_dist.analysis.laws.scaling_laws import Law
 from rgr_dist.analysis.page.section import Row
@@ -206,7 +213,7 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
                 "D_V_low",
                 "D_V_high",
                 h=colours[row["database"]],
-                dodge=_shift(row["database"], at[row[column]]),
+                dodge=dodges(sorted(at[row[column]]))[row["database"]],
             )
             for row in known
             if row[column] is not None  # no study without a run has ranks
@@ -237,11 +244,6 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
         legend=tuple(Key(text=family, h=colours[family]) for family in families),
         columns=2,
     )
-
-
-def _shift(family: str, beside: set[str]) -> float:
-    """Pixels to the side, so that families at one place stand side by side."""
-    return 9.0 * (sorted(beside).index(family) - (len(beside) - 1) / 2)
 
 
 def power_curve(factor: float, exponent: float) -> Curve:

@@ -84,13 +84,20 @@ def law(results: StudyResults) -> Section | None:
 
 def _beside(fits: Fits, law: Candidate) -> str:
     """The power law, and how far its AICc is behind or ahead of that of the law the data keep."""
+    if not (than := _power_against(fits, law)):
+        return ""
+    fit = by_name(fits.laws)["D_K_power"]
+    line = ": the dash-dotted line" if fit.is_trend else ""
+    return f"{conclusions.growth_of(fit)}{line}. Its AICc is {than} than the law’s."
+
+
+def _power_against(fits: Fits, law: Candidate) -> str:
+    """How the AICc of the power law compares with a law's: ``9.5 worse``; empty if it has none."""
     power = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
     if power is None or law.gap is None:
         return ""
-    fit, gap = by_name(fits.laws)["D_K_power"], power - law.gap
-    than = f"{abs(gap):.1f} {'better' if gap < 0 else 'worse'}"
-    line = ": the dash-dotted line" if fit.is_trend else ""
-    return f"{conclusions.growth_of(fit)}{line}. Its AICc is {than} than the law’s."
+    gap = power - law.gap
+    return f"{abs(gap):.1f} {'better' if gap < 0 else 'worse'}"
 
 
 def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[Line]]:
@@ -129,13 +136,15 @@ def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str,
     power = fitted.get("D_K_power")
     if power is not None and power.is_trend and power.factor and power.exponent:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
+        than = _power_against(fits, law) if law is not None else ""
+        words += f" (AICc {than})" if than else ""
         look = "ours" if law is None else "rest"
         drawn.append((look, words, power_curve(power.factor, power.exponent)))
     for name in ("D_K", "D_K_sparse"):
         fit = fitted.get(name)
         if fit is not None and fit.slope is not None:
             of = "" if name == "D_K" else f", {fit.cells}"
-            words = f"least squares through 0{of}: {three_digits(fit.slope)} x"
+            words = f"least squares through 0, as in the paper{of}: {three_digits(fit.slope)} x"
             drawn.append(("also", words, power_curve(fit.slope, 1.0)))
     theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
     if theirs is not None:

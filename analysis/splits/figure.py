@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import dodges, head_keys
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
 from rgr_dist.analysis.page.section import Row
 
@@ -29,7 +29,7 @@ def draw_accuracy(
         guesses: accuracy of a random guess, by anchor.
     """
     heads = sorted({row["h"] for row in runs})
-    shift = {h: 9.0 * (i - (len(heads) - 1) / 2) for i, h in enumerate(heads)}
+    shift = dodges(heads)
     panels = []
     for cell in cells:
         anchor = cell["anchor"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place
-from rgr_dist.analysis.drawing.points import guide_key, head_keys
+from rgr_dist.analysis.drawing.points import dodges, guide_key, head_keys
 from rgr_dist.analysis.drawing.scales import ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
@@ -18,8 +18,9 @@ from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, pr
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. At D_K* the mean score "
-    "passes. A head count other than h* is left out if no logistic curve in log₂ D_K can be "
-    "fitted, for example because all its seeds begin to pass at the same width."
+    "passes. Equal shares at one D_K stand side by side. A head count other than h* is left out if "
+    "no logistic curve in log₂ D_K can be fitted, for example as all its seeds begin to pass at "
+    "the same width."
 )
 LINES = (
     " Lines are those curves, fitted by maximum likelihood and drawn between the narrowest and the "
@@ -54,11 +55,17 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             continue
         own = [row for row in probes if row["anchor"] == cell["anchor"]]
         own = [row for row in own if row["h"] in {*fits_here, cell["h_star"]}]
+        at: dict[tuple[int, float], list[int]] = {}  # head counts with one share at one width
+        for row in own:
+            at.setdefault((row["D_K"], row["passing"] / row["n_seeds"]), []).append(row["h"])
         points = []
         for row in own:
-            at, seeds = f"h = {row['h']}, D_K = {row['D_K']}", row["n_seeds"]
-            text = f"{at}\nseeds that pass: {row['passing']} of {seeds}"
-            points.append(probe_point(row, row["D_K"], row["passing"] / seeds, text=text))
+            x, share = row["D_K"], row["passing"] / row["n_seeds"]
+            text = (
+                f"h = {row['h']}, D_K = {x}\nseeds that pass: {row['passing']} of {row['n_seeds']}"
+            )
+            dodge = dodges(sorted(at[x, share]), 7.0)[row["h"]]
+            points.append(probe_point(row, x, share, text=text, dodge=dodge))
         curves = {}
         for h, fit in fits_here.items():
             widths = [row["D_K"] for row in own if row["h"] == h]

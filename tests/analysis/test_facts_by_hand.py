@@ -83,8 +83,11 @@ def test_thresholds_known_by_hand() -> None:
     worse = [rows[0] | {"D_V": 4, "d_vo": 4}, rows[1], rows[2] | {"D_V": 2, "d_vo": 2}]
     assert facts.headline(worse, study).startswith("D_V* is 2 to 3 in 2 of 2 cells of 6 to 18 fac")
     assert facts.headline(worse, study).endswith("; d_qk = 1 is enough for it in 1 of those 2.")
-    (mark,) = draw_ranks([row for row in rows if row["D_V"]], "d_qk").panels[0].points
+    found = [row for row in rows if row["D_V"]]
+    (mark,) = draw_ranks(found, "d_qk").panels[0].points
     assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
+    (named,) = draw_ranks(found, "d_qk", is_of_each_arm=False).panels[0].lines[1:]
+    assert (named.points, named.label) == (((mark.x, mark.y),), rows[0]["short"])
 
 
 def test_a_power_that_may_be_0_has_no_line_and_of_close_labels_one_is_left() -> None:

@@ -235,7 +235,10 @@ def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> N
         "search.seeds": ("10", "5")
     }
     same = differences((pair[0], pair[0]), NAMES)
-    assert same.words == ["Nothing: no setting, no origin."]
+    assert same.words == [
+        "Nothing: no setting, no origin.",
+        "In the names of files, a is one and b is other.",
+    ]
 
 
 def test_its_last_column_is_as_narrow_as_its_numbers(

@@ -41,7 +41,10 @@ def differences(pair: Pair, names: Names) -> Section:
     return Section(
         name="differences",
         title="What differs",
-        words=[] if rows else ["Nothing: no setting, no origin."],
+        words=[
+            *([] if rows else ["Nothing: no setting, no origin."]),
+            f"In the names of files, a is {names[0]} and b is {names[1]}.",
+        ],
         shown=(table,) if rows else (),
     )
 
