@@ -58,12 +58,19 @@ def papers_expectation(cell: Cell) -> Expectation:
 
 
 def expectations(study: Study, store: Store) -> dict[str, Expectation]:
-    """What to expect of each cell of a study, by cell_id: as recorded, else fitted now."""
+    """What to expect of each cell of a study, by cell_id: as recorded, else fitted now.
+
+    The store is told if the expectations of cells that have been searched are lost.
+    """
     recorded = _recorded(study, store)
     unknown = [cell for cell in study.cells if cell.cell_id not in recorded]
     if not unknown:
         return recorded
-    solved = _solved(store)
+    tables = {name: store.read_study_table(name, "thresholds") for name in store.studies()}
+    own = tables.get(study.name)
+    if own is not None and own["cell_id"].isin([cell.cell_id for cell in unknown]).any():
+        store.lost_starts.add(_path(study))
+    solved = _solved([table for table in tables.values() if table is not None])
     return recorded | {cell.cell_id: _fitted(cell, solved) for cell in unknown}
 
 
@@ -77,6 +84,7 @@ def record(study: Study, store: Store, expected: dict[str, Expectation]) -> None
     merged = _recorded(study, store) | expected
     content = {cell_id: asdict(value) for cell_id, value in merged.items()}
     store.write_text(_path(study), json.dumps(content, indent=2, sort_keys=True) + "\n")
+    store.lost_starts.discard(_path(study))
 
 
 def _path(study: Study) -> str:
@@ -86,7 +94,7 @@ def _path(study: Study) -> str:
 def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
     try:
         text = store.read_text(_path(study))
-        return parse_prior(text) if text else {}
+        return {} if text is None else parse_prior(text)
     except ValueError:
         raise StoreError(
             f"--store {store.root}: {_path(study)} is damaged; remove it, and the first probes "
@@ -94,13 +102,11 @@ def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
         ) from None
 
 
-def _solved(store: Store) -> pd.DataFrame:
+def _solved(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The best threshold of every cell in the tables of any study."""
-    tables = [store.read_study_table(name, "thresholds") for name in store.studies()]
-    known = [table for table in tables if table is not None]
-    if not known:
+    if not tables:
         return pd.DataFrame(columns=["cell_id", "model", "graph"])
-    found = pd.concat(known).query("status == 'found'").sort_values(["D_K", "h"])
+    found = pd.concat(tables).query("status == 'found'").sort_values(["D_K", "h"])
     found = found.dropna(subset=["D_K", "h", "m", "d_model"])
     return found.drop_duplicates("cell_id").sort_values("cell_id")
 

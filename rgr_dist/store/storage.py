@@ -123,9 +123,15 @@ class Storage:
         """A stored text file, or None if there is none; bytes that are not UTF-8 read as �.
 
         Raises:
-            StoreError: it cannot be read, or is larger than any that is written here.
+            StoreError: it cannot be read, is larger than any that is written here, or is no file.
         """
         content = self.read_bytes(relative, most=LARGEST_TEXT)
+        if (
+            content is None
+            and self.local_path is not None
+            and (self.local_path / relative).exists()
+        ):
+            raise StoreError(f"--store {self.root}: {relative} cannot be read: it is no file")
         return None if content is None else content.decode(errors="replace")
 
     def read_bytes(self, relative: str, end: bytes = b"", most: float = math.inf) -> bytes | None:

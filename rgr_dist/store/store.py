@@ -59,6 +59,7 @@ class Store(Storage):
             studies that could not be read, too.
         conflicting: the cell of each run that is left out, since it had several results when runs
             of its cell were last read.
+        lost_starts: the files that should say where searches of cells started, and do not.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
@@ -71,6 +72,7 @@ class Store(Storage):
         super().__init__(root)
         self.damaged: dict[str, str] = {}
         self.conflicting: dict[str, str] = {}
+        self.lost_starts: set[str] = set()
         self._is_outdated = False
         self._lock: Lock | None = None
 
@@ -101,7 +103,7 @@ class Store(Storage):
 
     @property
     def left_out(self) -> list[str]:
-        """What is left out, and why, one line each."""
+        """What is left out or lost, and why, one line each."""
         told = [
             f"{path.removeprefix('runs/')} in {self.root} is damaged and was left out: {why}"
             for path, why in self.damaged.items()
@@ -111,6 +113,11 @@ class Store(Storage):
                 f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
                 f"them is used; rgr verify --store {shlex.quote(self.root)} names them"
             )
+        told += (
+            f"{path} in {self.root} lacks cells that were searched: their searches start anew, and "
+            "may ask for more runs before they find a threshold"
+            for path in self.lost_starts
+        )
         return told
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -212,7 +212,8 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
                 if f"{table}.parquet" == there.base_name and table in STUDY_TABLES:
                     is_read = store.read_study_table(name, table) is not None
                 if there.base_name in parse:
-                    parse[there.base_name](store.read_text(path) or "{}")
+                    text = store.read_text(path) if there.type is FileType.File else None
+                    is_read = text is not None and parse[there.base_name](text) is not None
             except (ValueError, RecursionError):
                 is_read = False
             if not is_read:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -22,12 +21,8 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _number(value: Any) -> Any:
-    """Refuse a boolean, bytes and text, which pydantic would take for numbers.
-
-    ``1e-3`` is a number, although YAML 1.1 reads it as text.
-    """
-    is_text = isinstance(value, str) and not re.fullmatch(EXPONENTIAL, value)
-    if isinstance(value, bool | bytes) or is_text:
+    """Refuse a boolean, bytes and text, which pydantic would take for numbers."""
+    if isinstance(value, bool | bytes | str):
         raise PydanticKnownError("float_type")
     return value
 
@@ -63,7 +58,6 @@ def at_most(key: str, value: float, most: float, where: str) -> None:
         raise ValueError(f"{key}: {value} is not valid {where}; give at most {most}")
 
 
-EXPONENTIAL = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"
 LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]

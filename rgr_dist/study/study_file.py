@@ -44,6 +44,8 @@ MOST_KEYS = 100
 """A part with more keys than this has unknown ones: it is refused, its lists not expanded."""
 MOST_CELLS = 1_000
 """Cells of the largest study."""
+MOST_LIMITS = 100
+"""Step limits of one cell: its searches at each of them follow one another."""
 
 
 class CellItem(Spec):
@@ -165,6 +167,7 @@ class _Expansion:
             return [self._model(listed)]
         if not listed:
             raise StudyError("model: an empty list; name one, such as max")
+        _check_number(len(listed))  # each has a cell, or more
         models = [self._model(one, f"model[{i}]") for i, one in enumerate(listed)]
         names = [one["layer"].shown if "layer" in one else one["model"] for one in models]
         for i, one in enumerate(models):
@@ -208,7 +211,10 @@ class _Expansion:
     def study(self) -> Study:
         """The study with all its cells."""
         own = [model for model in self.models[1:] if "construction" not in model]
-        cells = [cell for model in (self.models[0], *own) for cell in self._cells(model)]
+        cells: list[Cell] = []
+        for model in (self.models[0], *own):
+            cells += self._cells(model)
+            _check_number(len(cells))
         beside = map(self._cells, self.models[1 + len(own) :])
         twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
         if twice is not None:
@@ -222,7 +228,14 @@ class _Expansion:
         if self.record.target is not None and "target" not in search.model_fields_set:
             changed["target"] = self.record.target
         search = search.model_copy(update=changed)
-        return Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
+        made = Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
+        limits = max(map(len, made.budgets.values()))
+        if limits > MOST_LIMITS:
+            raise StudyError(
+                f"training.max_steps: {limits} step limits of one cell; give it at most "
+                f"{MOST_LIMITS}, those of search.retest_steps included"
+            )
+        return made
 
     def _cells(self, model: Keys) -> list[Cell]:
         """The cells of every entry for one model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -23,7 +24,23 @@ MOST_VALUES = 100_000
 """Keys and values of the largest study."""
 DEEPEST = 50
 """How many levels deep the values of a study may be nested."""
-DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+][0-9]{1,3})?")
+MOST_BITS = 10_000
+"""Bits of a whole number, some 3,000 digits; Python prints up to 4,300."""
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+]?[0-9]{1,3})?")
+EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+"""Numbers such as 1e-3, which YAML 1.1 reads as text; YAML 1.2 and JSON read them as numbers."""
+
+
+class _Kinds(Resolver):
+    """What kind of value a scalar without quotes is."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts text in quotes that would be read as something else."""
+
+
+for _class in (_Kinds, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, [*"-+.0123456789"])
 
 
 def shipped_studies() -> list[str]:
@@ -60,8 +77,7 @@ def load_yaml(text: str) -> Any:
     """A YAML text as JSON values: mappings with text keys, lists, text, numbers, true, false, null.
 
     Among plain scalars, only decimal numbers, true, false and null are not text; whatever else
-    YAML 1.1 would convert is refused, and so are tags, anchors and aliases. A number such as 1e-3,
-    which YAML 1.1 reads as text, stays text.
+    YAML 1.1 would convert is refused, and so are tags, anchors and aliases.
 
     Raises:
         StudyError: it is not valid YAML, goes beyond JSON, or is too large or nested too deeply.
@@ -77,8 +93,16 @@ def load_yaml(text: str) -> Any:
     return values[0] if values else None
 
 
+def yaml_of(document: Mapping[str, Any]) -> str:
+    """JSON values as the YAML text from which ``load_yaml`` reads them again."""
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False)
+    return text
+
+
 def plain(value: Any, deep: int = DEEPEST) -> Any:
     """A value as ``load_yaml`` would give it: converts numpy's values, tuples, ranges and paths.
+
+    A whole number that Python would not print becomes infinite, which no key takes.
 
     Args:
         deep: how many more levels to convert; deeper ones stay as they are.
@@ -87,8 +111,11 @@ def plain(value: Any, deep: int = DEEPEST) -> Any:
         return value.tolist()
     if isinstance(value, PathLike):
         return fspath(value)
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return math.inf if value > 0 else -math.inf
     if isinstance(value, Mapping) and deep:
-        return {key: plain(one, deep - 1) for key, one in value.items()}
+        keys = (plain(key) if isinstance(key, int) else key for key in value)
+        return {key: plain(one, deep - 1) for key, one in zip(keys, value.values(), strict=True)}
     if isinstance(value, list | tuple | range) and deep:
         return [plain(one, deep - 1) for one in value]
     return value
@@ -143,8 +170,8 @@ def _value(event: Any, events: Iterator[Any]) -> Any:
 
 def _plain(text: str, line: int) -> Any:
     """The value of a scalar without quotes."""
-    yaml_1_1: Any = Resolver()  # has no type hints
-    kind = yaml_1_1.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+    kinds: Any = _Kinds()  # has no type hints
+    kind = kinds.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
     if kind in ("str", "null"):
         return text if kind == "str" else None
     if kind == "bool" and text.lower() in ("true", "false"):

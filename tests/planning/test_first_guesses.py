@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call
@@ -118,7 +120,7 @@ def recorded_as(D_K: str, spread: str = "2.0") -> str:
 
 @pytest.mark.parametrize(
     "content",
-    ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}', "\udcff"]
+    ["", "{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}', "\udcff"]
     + [recorded_as(number) for number in ("NaN", "-1", "1e308", '"wide"', "null")]
     + [recorded_as("1", spread=spread) for spread in ("1.0", "1e308")],
 )
@@ -130,6 +132,35 @@ def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> N
     record.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(StoreError, match=r"prior\.json is damaged; remove it"):
         expectations(study, store)
+
+
+@pytest.mark.parametrize("place", [Path.mkdir, os.mkfifo])
+def test_a_record_that_is_no_file_is_told(place: Callable[[Path], None], tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of((64, 16))
+    record(study, store, {})
+    kept = tmp_path / "studies/prior/prior.json"
+    kept.unlink()
+    place(kept)
+    with pytest.raises(StoreError, match=r"prior\.json cannot be read: it is no file"):
+        expectations(study, store)
+
+
+def test_a_lost_record_of_cells_that_were_searched_is_told(tmp_path: Path) -> None:
+    """Their searches start elsewhere, so that what was found may be open again."""
+    store, study = Store(tmp_path), study_of((64, 16))
+    first = expectations(study, store)
+    assert store.left_out == [], "it was not searched"
+    solve(store, study, ratio=3.0)
+    record(study, store, first)
+    assert expectations(study, store) == first
+    assert expectations(study_of((64, 16), (128, 16)), store).items() >= first.items()
+    assert store.left_out == [], "a new cell has no start to lose"
+    (tmp_path / "studies/prior/prior.json").unlink()
+    again = expectations(study, store)
+    (line,) = store.left_out
+    assert line.startswith(f"studies/prior/prior.json in {tmp_path} lacks cells that were searched")
+    record(study, store, again)
+    assert store.left_out == []
 
 
 def test_heads_follow_the_power_law_of_solved_cells(tmp_path: Path) -> None:

@@ -118,18 +118,19 @@ def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     (tmp_path / "studies/s").mkdir(parents=True)
     for name in ("thresholds.parquet", "study.yaml", "prior.json"):
         os.mkfifo(tmp_path / "studies/s" / name)
+    (tmp_path / "studies/s/laws.json").mkdir()
     assert len(store.runs()) == 1
     found = verify(store)
     names = ["device", "folder", "pipe"]
     told = [Problem(f"runs/{name}.parquet", "it is no file") for name in names]
     assert found.problems[:3] == told
-    assert len(found.problems) == 6
+    assert len(found.problems) == 7
     repair(store, found, trained_nowhere)
     assert verify(store).problems == []
     assert len(pd.read_parquet(tmp_path / "runs")) == 1
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "null", "3", '{"a": 1}'])
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "null", "3", '{"a": 1}'])
 def test_what_is_kept_of_a_study_and_says_something_else_is_told(text: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row()])

@@ -443,6 +443,28 @@ def test_lists_of_too_many_keys_and_cells_are_refused_before_they_are_multiplied
             {"name": "x", "cells": [{"m": m, "d_model": 8} for m in ([*range(16, 1016)], 16)]},
             "cells: 1,001 or more; list at most 1,000 in one study",
         ),
+        (
+            {"name": "x", "cells": [{"m": 9, "d_model": 8}], "model": ["max"] * 2000},
+            "cells: 2,000 or more",
+        ),
+        (
+            {"name": "x", "cells": [{"m": many[15:], "d_model": 8}], "model": ["max", "softmax"]},
+            "cells: 1,970 or more",
+        ),
+        (
+            {
+                "name": "x",
+                "cells": [{"m": 16, "d_model": 8}],
+                "training": {"max_steps": many[:101]},
+            },
+            "training.max_steps: 101 step limits of one cell; give it at most 100",
+        ),
+        (
+            {"name": "x"}
+            | {"cells": [{"m": 16, "d_model": 8, "training": {"max_steps": n}} for n in many[:60]]}
+            | {"search": {"retest_steps": 100}},
+            "training.max_steps: 120 step limits of one cell; give it at most 100",
+        ),
     ):
         tracemalloc.start()
         with pytest.raises(StudyError) as error:

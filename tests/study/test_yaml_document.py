@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ from rgr_dist.study.yaml_document import (
     read_document,
     shipped_studies,
     shipped_text,
+    yaml_of,
 )
+
+INF = math.inf
 
 
 def one_line(error: pytest.ExceptionInfo[StudyError]) -> str:
@@ -206,6 +210,8 @@ def test_values_of_python_are_as_yaml_would_give_them() -> None:
     for deep, told in ((0, ((1,),)), (1, [(1,)]), (2, [[1]])):
         assert plain(((1,),), deep) == told
     assert plain({"a": {"b": (1,)}}, 2) == {"a": {"b": (1,)}}
+    beyond = 10**5000  # Python refuses to print it
+    assert plain({"a": [beyond, -beyond], beyond: 2**70}) == {"a": [INF, -INF], INF: 2**70}
 
 
 @pytest.mark.parametrize("mark", ["", "'", '"'])
@@ -213,13 +219,28 @@ def test_values_of_python_are_as_yaml_would_give_them() -> None:
     ("text", "value"),
     [
         *[("12", 12), ("-0.5", -0.5), ("1.5e+3", 1500.0), (".5", 0.5), ("1" * 100, int("1" * 100))],
-        *[("true", True), ("False", False), ("null", None), ("~", None), ("1e-3", "1e-3")],
+        *[("true", True), ("False", False), ("null", None), ("~", None), ("1e-3", 0.001)],
+        *[("-2E3", -2000.0), (".5e1", 5.0), ("1e+400", INF), ("e3", "e3"), ("1e3x", "1e3x")],
     ],
 )
 def test_only_a_scalar_without_quotes_is_no_text(mark: str, text: str, value: Any) -> None:
     read = load_yaml(f"- {mark}{text}{mark}")
     assert read == [text if mark else value]
     assert type(read[0]) is (str if mark else type(value))
+
+
+NUMERIC = r"[-+]?[0-9]{0,2}\.?[0-9]{0,2}[eE]?[-+]?[0-9]{0,3}"
+
+
+@given(st.from_regex(NUMERIC, fullmatch=True) | st.text())
+def test_text_that_looks_like_a_number_is_written_so_that_it_stays_text(text: str) -> None:
+    assert load_yaml(yaml_of({"a": [text], "b": text})) == {"a": [text], "b": text}
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**99), 10**99))
+def test_a_number_is_read_as_it_was_written(number: float) -> None:
+    assert load_yaml(yaml_of({"a": number})) == {"a": number}
+    assert load_yaml(f"[{number!r}]") == [number]
 
 
 def test_values_are_counted_and_so_are_levels(monkeypatch: pytest.MonkeyPatch) -> None:
