@@ -107,7 +107,7 @@ class Storage:
                     path.rmdir()
 
     def files(self, folder: str) -> list[pafs.FileInfo]:
-        """A folder's entries, with ``base_name``, ``type`` and ``mtime``; none if it is missing.
+        """A folder's entries by name, with ``base_name``, ``type``, ``mtime``; none if it is missing.
 
         Names that are not UTF-8 are left out: none of ours is one.
         """
@@ -117,7 +117,7 @@ class Storage:
                 with suppress(UnicodeDecodeError):
                     _ = entry.base_name
                     entries.append(entry)
-        return entries
+        return sorted(entries, key=lambda entry: entry.base_name)
 
     def read_text(self, relative: str) -> str | None:
         """A stored text file, or None if there is none; bytes that are not UTF-8 read as �.

@@ -56,6 +56,14 @@ def test_what_goes_on_is_not_refused(tmp_path: Path, store: Store) -> None:
     asked(written(tmp_path / "a/mine.yaml", {"m": 128, "d_model": 16}, seeds=3), store)
 
 
+def test_a_damaged_note_of_where_a_study_was_read_from_stops_nothing(
+    tmp_path: Path, store: Store
+) -> None:
+    for text in ("x" * 5000, "a\0b", "\n" * 300, ""):
+        (tmp_path / "results/studies/mine/source.txt").write_text(text)
+        asked(written(tmp_path / "b/mine.yaml", {"m": 128, "d_model": 16}), store)
+
+
 def test_a_study_in_python_goes_on_only_with_what_it_asked(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     study, other, more = (
