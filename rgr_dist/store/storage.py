@@ -107,7 +107,7 @@ class Storage:
                     path.rmdir()
 
     def files(self, folder: str) -> list[pafs.FileInfo]:
-        """A folder's entries by name, with ``base_name``, ``type``, ``mtime``; none if it is missing.
+        """A folder's entries by name, with ``base_name``, ``type`` and ``mtime``; none if missing.
 
         Names that are not UTF-8 are left out: none of ours is one.
         """
