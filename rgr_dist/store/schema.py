@@ -1,8 +1,8 @@
 """The stored tables: columns, units, version.
 
 ``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` and ``DECISIONS``
-belong to one study and can be rebuilt from the runs and the study file alone. ``ALL_PAIRS`` is what
-``rgr all-pairs`` measured on the runs behind a study's thresholds.
+belong to one study and can be rebuilt from the runs, the study file and where its searches started.
+``ALL_PAIRS`` is what ``rgr all-pairs`` measured on the runs behind a study's thresholds.
 """
 
 from __future__ import annotations
