@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -382,8 +383,8 @@ class CellState:
     def _cost_after(self, arm: int, value: int) -> float | None:
         """The cost of the next larger value of the axis, or of one more than its last."""
         axis = self.plan.axes[arm]
-        after = next((above for above in axis if above > value), axis[-1] + 1)
-        return self.plan.cost_if_known(arm, after)
+        place = bisect_right(axis, value)
+        return self.plan.cost_if_known(arm, axis[place] if place < len(axis) else axis[-1] + 1)
 
     def _probe(self, key: ProbeKey, want: Want = "verdict") -> ProbeResult | None:
         """What a probe showed; if fresh seeds refuted it, what it showed on those."""

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 CONFIDENCE = 0.95
 """Coverage of every interval (App. A.2)."""
+
+
+def mean(scores: Iterable[float]) -> float:
+    """The mean of some scores, also where their sum is more than a float can hold."""
+    known = tuple(scores)
+    try:
+        return math.fsum(known) / len(known)
+    except OverflowError:
+        return math.fsum(score / len(known) for score in known)
 
 
 def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     """95 % t-interval of the mean (App. A.2): mean ± t(0.975, n - 1) s / √n, not clipped.
 
     Returns:
-        (low, high); of zero width if all scores are equal; both infinite if a score is; None
-        if there are fewer than two scores.
+        (low, high); of zero width if all scores are equal; both infinite if a score is; without
+        ends if the scores lie further apart than a float can say; None if there are fewer than two
+        scores.
     """
     n = len(scores)
     if n < 2:
         return None
     if min(scores) == max(scores):
         return scores[0], scores[0]
-    mean = math.fsum(scores) / n
-    if math.isinf(mean):
-        return mean, mean
-    error = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (n - 1) / n)
+    middle = mean(scores)
+    if math.isinf(middle):
+        return middle, middle
+    try:
+        error = math.sqrt(math.fsum((score - middle) ** 2 for score in scores) / (n - 1) / n)
+    except OverflowError:
+        return -math.inf, math.inf
     half = t_quantile(n - 1) * error
-    return mean - half, mean + half
+    return middle - half, middle + half
 
 
 def t_quantile(degrees: float) -> float:

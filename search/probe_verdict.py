@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.confidence_interval import mean, t_interval
 
 Verdict = Literal["pass", "fail"]
 """The verdict on a probe."""
@@ -123,8 +123,7 @@ class SeedTest:
 
     def mean(self, scores: Mapping[int, float]) -> float:
         """Mean score of the seeds that are known."""
-        known = self._known(scores)
-        return math.fsum(known) / len(known)
+        return mean(self._known(scores))
 
     def reaches(self, value: float) -> bool:
         """Whether an end of an interval, or a mean before its verdict, is as good as the target."""
@@ -250,7 +249,7 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         return "no seed has run"
     verdict, best = _verdict(test, known), test.best
     ran, spared = len(known), test.seeds - len(known)
-    mean = math.fsum(known) / ran
+    middle = mean(known)
     if any(map(math.isinf, known)):
         return f"a run diverged; the other {spared} seeds cannot save the mean"
     if not spared:
@@ -258,19 +257,19 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         sign = signs[0] if verdict == "pass" else signs[1]
         reach = sum(passes((score,), test.target, test.minimise) for score in known)
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
-        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
+        return f"mean {_shown(middle)} {sign} {test.target} over all {ran} seeds{some}"
     if verdict == "pass" and test.look:
-        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: a pass for now"
+        return f"mean {_shown(middle)} over {ran} of {test.seeds} seeds: a pass for now"
     if verdict == "pass":
         makes = "seed makes" if ran == 1 else "seeds make"
         return f"{ran} {makes} the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:
-        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
-    most = (math.fsum(known) + best * spared) / test.seeds
+        return f"mean {_shown(middle)} over {ran} of {test.seeds} seeds: undecided"
+    most = mean((*known, *[best] * spared))
     sign = ">" if test.minimise else "<"
     others = "the other scores" if spared == 1 else f"the other {spared} score"
     return (
-        f"mean {_shown(mean)} over {ran} of {test.seeds} seeds; "
+        f"mean {_shown(middle)} over {ran} of {test.seeds} seeds; "
         f"even if {others} {best:g}, it is {most:.6g} {sign} {test.target}"
     )
 

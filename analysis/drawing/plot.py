@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from matplotlib.transforms import Transform, offset_copy
 from rgr_dist.analysis.drawing.colours import INKS, PHASES, TILES, head_colour, head_shape
 from rgr_dist.analysis.drawing.panel import POWER, Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.scales import NEAR_ONE, Axis
+from rgr_dist.faults import UserError
 from rgr_dist.study.errors import StudyError
 
 COLUMN, PAGE = 3.4, 7.0
@@ -146,10 +148,20 @@ def as_file(figure: Figure, kind: str, width: float | None = None) -> bytes:
     Args:
         kind: ``pdf``, ``svg`` or ``png`` (300 dots per inch).
         width: in inches, as for ``plot``.
+
+    Raises:
+        UserError: it is too narrow for its axes.
     """
     file = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    plot(figure, width=width).savefig(file, format=kind, metadata=undated)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            plot(figure, width=width).savefig(file, format=kind, metadata=undated)
+        except UserWarning:
+            raise UserError(
+                f"--width {width:g}: figure {figure.name} has no room; give a larger one"
+            ) from None
     return file.getvalue()
 
 

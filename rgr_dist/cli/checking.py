@@ -35,7 +35,7 @@ def verify(
         found = check.verify(store)
         if repair:
             trained = check.repair(store, found, _trained_again)
-    if not (found.parts or found.problems or store.studies()):
+    if not (found.parts or found.problems or store.studies() or store.files("damaged")):
         raise UserError(f"--store {out}: there is no store; give the folder or URI of one")
     rows = [vars(problem) for problem in found.problems]
     facts = {

@@ -66,10 +66,11 @@ def figures(
     paths = [to / f"{stem}-{each.name}{of}.{kind}" for each in drawn]
     for path in paths:
         check_output("--to", path)
-    for each, path in zip(drawn, paths, strict=True):
+    files = [as_file(each, kind, width) for each in drawn]
+    for file, path in zip(files, paths, strict=True):
         try:
             to.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, as_file(each, kind, width), sync=False)
+            write_atomically(path, file, sync=False)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None
         print(shown(str(path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -64,4 +65,6 @@ def _write_new(path: Path, text: str) -> None:
     except FileExistsError:
         raise UserError(f"{path} is there already; give another name") from None
     except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # it may hold a part
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None

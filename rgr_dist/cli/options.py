@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -79,7 +80,7 @@ def opened(
     if Path(study).name == study and exists(kept) and not is_known(study):
         raise UserError(f"study {study!r}: no such file is here; {kept} is how it was run")
     resolved, store = load_study(study, overrides or ()), Store(out)
-    if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers")))):
+    if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers", "damaged")))):
         raise UserError(
             f"--store {out}: there is no store; rgr run {as_typed(study, out, overrides)} makes it"
         )
@@ -111,13 +112,15 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
 
 
 def check_output(option: str, path: Path) -> None:
-    """Make sure that a new file takes the place of no folder, pipe or device.
+    """Make sure that a new file is local, and takes the place of no folder, pipe or device.
 
     Raises:
-        UserError: it would.
+        UserError: it is a URI, or it would.
     """
     from rgr_dist.study.input_file import exists
 
+    if re.match(r"\w+:/", str(path)):  # Path makes one slash of two
+        raise UserError(f"{option} {path}: a URI; give a local path")
     if exists(path) and not path.is_file():
         raise UserError(
             f"{option} {path}: it is there, and no file; remove it, or give another name"

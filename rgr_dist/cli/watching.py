@@ -6,6 +6,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,7 +77,8 @@ def _page(study: Study, store: Store, version: str) -> str:
 
     search = stored_search(study, store)
     results = results_of(study, search)
-    sections = [state.section(results, search)]
+    head = state.section(results, search)
+    sections = [replace(head, words=[*store.left_out, *head.words])]
     if not results.runs.empty:
         makers: tuple[Make, ...]
         if study.record.finds == "D_K":

@@ -109,7 +109,8 @@ class Storage:
     def files(self, folder: str) -> list[pafs.FileInfo]:
         """A folder's entries by name, with ``base_name``, ``type`` and ``mtime``; none if missing.
 
-        Names that are not UTF-8 are left out: none of ours is one.
+        Names that are not UTF-8 are left out: none of ours is one. A link that leads nowhere is of
+        type ``Unknown``.
         """
         selector, entries = pafs.FileSelector(folder, allow_not_found=True), []
         with self._reported("cannot be read"):
@@ -117,6 +118,11 @@ class Storage:
                 with suppress(UnicodeDecodeError):
                     _ = entry.base_name
                     entries.append(entry)
+            if self.local_path is not None and (self.local_path / folder).is_dir():
+                known = {entry.base_name for entry in entries}
+                for path in (self.local_path / folder).iterdir():  # pyarrow leaves these out
+                    if path.name not in known and path.is_symlink() and path.name.isprintable():
+                        entries.append(pafs.FileInfo(f"{folder}/{path.name}"))
         return sorted(entries, key=lambda entry: entry.base_name)
 
     def read_text(self, relative: str) -> str | None:

@@ -23,9 +23,11 @@ from rgr_dist.study.input_file import (
     LIST,
     LONGEST,
     FileKeys,
+    is_pair,
     opened,
     order_of,
     read_pairs,
+    row_of,
     text_of,
 )
 from rgr_dist.study.spec import LARGEST_COUNT
@@ -157,8 +159,11 @@ def _entries(at: int, line: str, separator: str) -> list[str]:
 
 def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, one of which may be a header, contain no number."""
-    rows = [_entries(*line) for line in islice(_lines(file), 2)]
+    lines = list(islice(_lines(file), 2))
     file.seek(0)
+    if any(is_pair(row_of(line)[1]) for _, line, _ in lines):  # it may have a comment
+        return False
+    rows = [_entries(*line) for line in lines]
     return bool(rows) and not any(re.fullmatch(NUMBER, one.strip()) for row in rows for one in row)
 
 

@@ -159,9 +159,8 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
         return np.column_stack(columns[::-1] if swapped else columns)
     numbers, is_first, header = array("q"), True, list[str]()
     for at, whole in enumerate(io.StringIO(text_of(file), newline=None), 1):
-        line = whole.partition("#")[0].strip()
-        row = re.split(r"\s*[,\s]\s*", line)
-        if len(row) == 2 and all(re.fullmatch(INTEGER, one) for one in row):
+        line, row = row_of(whole)
+        if is_pair(row):
             numbers.extend(int(one.strip('"')) for one in row)
         elif line and not (is_first and not any(map(str.isdigit, line))):
             raise ValueError(f"line {at} is '{line[:LONGEST]}'")
@@ -170,6 +169,17 @@ def read_pairs(file: BinaryIO, suffix: str, heads: Ends = EDGES) -> npt.NDArray[
         is_first &= not line
     pairs = np.array(numbers, dtype=np.int64).reshape(-1, 2)
     return pairs[:, ::-1] if _are_swapped(header, heads) else pairs
+
+
+def row_of(whole: str) -> tuple[str, list[str]]:
+    """A line of numbers without its comment, and its entries."""
+    line = whole.partition("#")[0].strip()
+    return line, re.split(r"\s*[,\s]\s*", line)
+
+
+def is_pair(row: Sequence[str]) -> bool:
+    """Whether the entries of a line are two whole numbers."""
+    return len(row) == 2 and all(re.fullmatch(INTEGER, one) for one in row)
 
 
 def _are_swapped(header: Sequence[str], heads: Ends) -> bool:

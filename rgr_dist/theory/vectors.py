@@ -44,4 +44,4 @@ def read_vectors(
         is_table = table.ndim == 2 and table.size and table.dtype.kind in "fiu"
         if not is_table or not np.isfinite(table).all():
             raise ValueError("holds no table of finite numbers")
-        return np.asarray(table, dtype=np.float64)
+        return np.asarray(table, dtype=np.float64, order="C")

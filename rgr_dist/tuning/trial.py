@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from ray import tune
 
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.running.worker import train_rows
+from rgr_dist.search.confidence_interval import mean
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.tuning.training_protocol import TunedProbe, is_hopeless
@@ -56,8 +56,12 @@ class ProtocolTrainable(tune.Trainable):
         self.seed += 1
         is_last, runs = self.seed == self.seeds, len(self.probes) * self.seeds
         pruned = not is_last and is_hopeless(self.scores, runs, self.perfect, self.best)
-        mean = math.fsum(self.scores) / len(self.scores)
-        return {"score": mean, "rows": rows, "pruned": pruned, "done": is_last or pruned}
+        return {
+            "score": mean(self.scores),
+            "rows": rows,
+            "pruned": pruned,
+            "done": is_last or pruned,
+        }
 
 
 def score_of(row: Mapping[Any, Any], worst: float) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rgr_dist.search.tune.one_line import quoted
 from rgr_dist.search.tune.question import Cost, Question, check_slots
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -213,19 +214,19 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
     if not callable(trainable) or (is_class and not is_tunes):
         raise ValueError(
             f"trainable: give a function of a config or a class of ray.tune.Trainable, "
-            f"not {trainable!r}"
+            f"not {quoted(trainable)}"
         )
     keep = how["keep"]
     check_slots("slots", how["slots"])
     if keep not in (None, "threshold"):
-        raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
+        raise ValueError(f"keep: give 'threshold', or nothing, not {quoted(keep)}")
     if how["run_config"] is not None and not hasattr(how["run_config"], "storage_path"):
-        raise ValueError(f"run_config: give a tune.RunConfig, not {how['run_config']!r}")
+        raise ValueError(f"run_config: give a tune.RunConfig, not {quoted(how['run_config'])}")
     if not isinstance(how["speculate"], bool):
-        raise ValueError(f"speculate: give True or False, not {how['speculate']!r}")
+        raise ValueError(f"speculate: give True or False, not {quoted(how['speculate'])}")
     stop = {} if how["stop"] is None else how["stop"]
     if not isinstance(stop, Mapping):
-        raise ValueError(f"stop: give names and numbers, not {' '.join(repr(stop).split())}")
+        raise ValueError(f"stop: give names and numbers, not {quoted(stop)}")
     for key, value in stop.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError(f"stop: {key}: give a finite number, not {value!r}")
+            raise ValueError(f"stop: {key}: give a finite number, not {quoted(value)}")

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from rgr_dist.search.protocol import Probe, ProbeKey
+from rgr_dist.search.tune.one_line import one_line
 
 ATTEMPTS = 3
 """Trials that a seed of a probe has lost when the probe has failed."""
@@ -54,9 +55,9 @@ def in_a_line(error: str) -> str:
     """What ended a trial, such as ``RuntimeError: out of memory``."""
     lines = [line for line in error.splitlines() if line.strip()] or [""]
     if not is_final(error):
-        return lines[0].strip()
+        return one_line(lines[0])
     # An exception follows the last frame of its traceback, whose lines are indented.
     frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
     after = lines[frames[-1] :] if frames else []
     raised = next((line for line in after if not line[0].isspace()), lines[-1])
-    return re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised)
+    return one_line(re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised))

@@ -23,10 +23,9 @@ from pydantic import (
 )
 
 from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.tune.one_line import one_line, quoted
 
 Cost = Callable[[int, dict[str, Any]], float]
-LONGEST = 300
-"""Characters of a message."""
 COSTS_CHECKED = 10_000
 """Up to this many values, the user's cost is computed for all of them beforehand."""
 
@@ -35,14 +34,14 @@ def _integer(value: Any) -> int:
     if not isinstance(value, bool):
         with suppress(TypeError):  # an array has ``__index__``, which works for a single number
             return operator.index(value)
-    raise ValueError(f"{value!r} is no integer")
+    raise ValueError(f"{quoted(value)} is no integer")
 
 
 def _number(value: Any) -> float:
     with suppress(OverflowError):  # of an integer that no float can hold
         if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
-    raise ValueError(f"give a finite number, not {value!r}")
+    raise ValueError(f"give a finite number, not {quoted(value)}")
 
 
 def _increasing(values: Any) -> Sequence[int]:
@@ -50,7 +49,7 @@ def _increasing(values: Any) -> Sequence[int]:
     wanted = "give positive integers in increasing order, such as range(1, 65)"
     is_list = isinstance(values, Collection) and getattr(values, "shape", True) != ()
     if isinstance(values, str) or not is_list:
-        raise ValueError(f"{wanted}, not {values!r}")
+        raise ValueError(f"{wanted}, not {quoted(values)}")
     axis = values if isinstance(values, range) else tuple(map(_integer, values))
     if not axis or axis[0] < 1:
         raise ValueError(f"{wanted}; {f'{axis[0]} is not positive' if axis else 'there is none'}")
@@ -65,16 +64,16 @@ def _increasing(values: Any) -> Sequence[int]:
 def _lists(over: Any) -> dict[str, list[Any]]:
     """Names, each with the values that it takes."""
     if not isinstance(over, Mapping) or not all(isinstance(key, str) for key in over):
-        raise ValueError(f"give names and lists of their values, not {over!r}")
+        raise ValueError(f"give names and lists of their values, not {quoted(over)}")
     lists = {}
     for key, values in over.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Collection):
-            raise ValueError(f"give a list of values for {key!r}, not {values!r}")
+            raise ValueError(f"give a list of values for {key!r}, not {quoted(values)}")
         lists[key] = list(values)
         if not lists[key]:
             raise ValueError(f"{key!r} has no value")
         for value in _repeated(lists[key]):
-            raise ValueError(f"{key!r} has {value!r} twice")
+            raise ValueError(f"{key!r} has {quoted(value)} twice")
     return lists
 
 
@@ -146,8 +145,8 @@ class Question(BaseModel):
         said, named = str(fault.get("ctx", {}).get("error", "")), [str(one) for one in fault["loc"]]
         if fault["type"] == "missing":
             said = "missing"
-        said = said or f"{fault['msg'].removeprefix('Input ')}, not {fault['input']!r}"
-        raise ValueError(" ".join(": ".join([*named[:1], said]).split())[:LONGEST])
+        said = said or f"{fault['msg'].removeprefix('Input ')}, not {quoted(fault['input'])}"
+        raise ValueError(one_line(": ".join([*named[:1], said])))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -177,7 +176,7 @@ class Question(BaseModel):
             ValueError: it sets the axis, the seed or a name of ``over``, or has a search space.
         """
         if not isinstance(config, Mapping) or not all(isinstance(key, str) for key in config):
-            raise ValueError(f"config: give names and their values, not {config!r}")
+            raise ValueError(f"config: give names and their values, not {quoted(config)}")
         self._check_names("config", config, (self.axis, self.seed_key, *self.over))
         for key, value in config.items():
             if _is_search_space(value):

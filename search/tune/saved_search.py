@@ -87,7 +87,7 @@ class Saved(BaseModel):
             longest=search.longest,
             trained=sorted(search.trained),
             probes=dict(probes),
-            last={trial: _plain(value) for trial, value in last.items()},
+            last={trial: plain(value) for trial, value in last.items()},
             seen=dict(seen),
         )
 
@@ -146,8 +146,9 @@ class Saved(BaseModel):
         return search
 
 
-def _plain(value: Any) -> float | str:
+def plain(value: Any) -> float | str:
     """A metric as a number; if it is none, as text that cannot be taken for one."""
-    with suppress(TypeError, ValueError, OverflowError, RuntimeError):
-        return float(value)
+    if not isinstance(value, str | bytes | bytearray):  # which float takes too
+        with suppress(TypeError, ValueError, OverflowError, RuntimeError):
+            return float(value)
     return f"<{value!a}>"

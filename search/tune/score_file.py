@@ -134,7 +134,8 @@ class ScoreFile:
             whole, end, _ = content.rpartition(b"\n")
             if not whole and not json.dumps(self.about).encode().startswith(content):
                 raise ValueError("it does not begin with what was measured")
-            lines = [json.loads(line, object_pairs_hook=_once) for line in whole.splitlines()]
+            written = filter(bytes.strip, whole.splitlines())  # an editor may leave empty lines
+            lines = [json.loads(line, object_pairs_hook=_once) for line in written]
             scores = [_score(line) for line in lines[1:]]
             self._check_agree(scores)
         except (OSError, ValueError, TypeError, RecursionError) as error:

@@ -12,6 +12,7 @@ from typing import Any
 from rgr_dist.search.best_arm import rank
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.confidence_interval import mean
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import (
     ArmResult,
@@ -253,7 +254,7 @@ def _fails_above(
     verdicts |= {key.value: "fail" for key in state.refuted if key.arm == arm}
     least = min((value for value, verdict in verdicts.items() if verdict == "pass"), default=None)
     return tuple(
-        ProbeResult(value, math.fsum(known[value].values()) / len(known[value]), len(known[value]))
+        ProbeResult(value, mean(known[value].values()), len(known[value]))
         for value, verdict in verdicts.items()
         if least is not None and value > least and verdict == "fail"
     )

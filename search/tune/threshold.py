@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rgr_dist.search.protocol import Decision, ProbeResult, Status
 from rgr_dist.search.tune.lost_workers import in_a_line
+from rgr_dist.search.tune.one_line import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,7 @@ class Threshold:
         if self.stopped_early:
             count = len(self.stopped_early)
             text += f"; {count} trial{'s were' if count > 1 else ' was'} stopped early"
-        return text
+        return printable(text)
 
     def explain(self) -> str:
         """A line for every value tried, in order: why it was tried, its verdict, the evidence."""
@@ -126,7 +127,7 @@ class Threshold:
         ]
         if self.ahead:
             lines.append(f"{where}trained ahead of need, on idle slots, in vain: {self.ahead}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw every seed's metric, the means, the target and the threshold.
@@ -225,7 +226,7 @@ class Thresholds(Sequence[Threshold]):
 
 def name(setting: Setting) -> str:
     """A setting in words, such as ``depth=2, heads=4``."""
-    return ", ".join(f"{key}={value}" for key, value in setting.items())
+    return printable(", ".join(f"{key}={value}" for key, value in setting.items()))
 
 
 def _mean(probe: ProbeResult) -> str:

@@ -14,7 +14,7 @@ from ray.tune.result import AUTO_RESULT_KEYS
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.connect import fits
 from rgr_dist.search.tune.question import Cost, Question, check_slots
-from rgr_dist.search.tune.saved_search import Saved
+from rgr_dist.search.tune.saved_search import Saved, plain
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -203,11 +203,8 @@ class ThresholdSearch(ProbeSearcher):
         if trial_id not in self._last:
             raise NoScore(f"ValueError: no {metric}")
         value = self._last.pop(trial_id)
-        try:
-            score = float(value)
-        except (TypeError, ValueError, OverflowError):
-            score = math.nan
-        if math.isnan(score):
+        score = plain(value)
+        if isinstance(score, str) or math.isnan(score):
             raise NoScore(f"ValueError: {metric} is {value!r:.80}, no number")
         self.search.take_in(probe, score)
 

@@ -12,7 +12,7 @@ import pytest
 from rgr_dist.analysis.budgets import section as training_time
 from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
-from rgr_dist.analysis.drawing.plot import mathtext
+from rgr_dist.analysis.drawing.plot import as_file, mathtext
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads import section as heads
@@ -27,6 +27,7 @@ from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.shares_figure import draw_shares
 from rgr_dist.analysis.transitions.transition_fits import rejected_of
+from rgr_dist.faults import UserError
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -99,6 +100,15 @@ def test_a_power_of_D_K_that_may_be_0_has_no_line(widths: tuple[int, ...], drawn
     results = searched(*((*cell[:2], d_k) for cell, d_k in zip(FOUR, widths, strict=True)))
     legend = figure_of(laws.law(results), "law").legend
     assert any(key.text.startswith("power law") for key in legend) == drawn
+
+
+def test_a_width_without_room_for_the_axes_is_refused() -> None:
+    figure = figure_of(laws.law(searched(*FOUR)), "law")
+    with pytest.raises(
+        UserError, match=r"^--width 0.5: figure law has no room; give a larger one$"
+    ):
+        as_file(figure, "svg", 0.5)
+    assert as_file(figure, "svg", 3.4)
 
 
 def test_shares_that_a_sudden_switch_fits_too_have_points_and_no_curve() -> None:

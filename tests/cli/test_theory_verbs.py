@@ -251,6 +251,9 @@ def test_geometry_reads_vectors_of_any_kind(
     assert [row["block_size"] for row in listing["rows"]] == [1, 2, 4, 8, 9]
     assert listing["rows"][0]["rho"] < listing["rows"][-1]["rho"]
     assert listing["largest_block_size"] is None
+    if kind == "npy":  # the same numbers, column by column
+        np.save(file, np.asfortranarray(X))
+        assert listed(capsys, "geometry", file) == listing
 
 
 def test_all_pairs_scores_the_stored_thresholds(

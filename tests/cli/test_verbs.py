@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,6 +60,12 @@ def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
     (tmp_path / "2024.yaml").unlink()
     capsys.readouterr()
     refused("name: ", "init", "a/b")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # as a full disk
+    try:
+        refused("new.yaml: cannot be written: File too large", "init", "new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_figures_are_written_as_files(
@@ -75,6 +82,7 @@ def test_figures_are_written_as_files(
     refused("--to small-heads.pdf: it is there, and no file", "figures", study, "--store", store,
             "--figure", "heads")  # fmt: skip
     refused("--store results: there is no store", "figures", study)
+    refused("a URI; give a local path", "figures", study, "--store", store, "--to", "s3://x/y")
     one = ["figures", study, "--store", store, "--to", "one", "--format", "svg", "--cell", "16,8"]
     refused("the page has no figure by cell 'heads'; its figures: splits", *one,
             "--figure", "heads")  # fmt: skip

@@ -76,6 +76,15 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     assert not list(store.glob("studies")), "it writes nothing"
 
 
+def test_the_page_names_what_is_damaged(watched: tuple[str, Path]) -> None:
+    address, store = watched
+    (part,) = (store / "runs").iterdir()
+    part.write_bytes(part.read_bytes()[:-9])
+    page = read(f"{address}/")
+    assert f"{part.name} in {store} is damaged and was left out: " in page
+    assert "0 runs stored" in page
+
+
 def test_a_study_whose_runs_all_failed_has_a_page(finished: Path, tmp_path: Path) -> None:
     runs = Store(finished / "results").runs()
     runs[["stop_reason", "error"]] = ["failed", "the worker died"]

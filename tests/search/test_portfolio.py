@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -326,6 +327,16 @@ def test_a_failed_run_frees_the_other_cells() -> None:
     assert portfolio.ask() is Signal.WAIT
     assert not portfolio.is_done
     assert Portfolio(plans, SeedTest(0.99, 1), look_ahead=0).ask() == probe, "opened anew"
+
+
+def test_a_failed_run_of_a_wide_axis_is_taken_in_at_once() -> None:
+    """Nothing may go through an axis value by value; this one would take for ever."""
+    plan = CellPlan("a", {1: range(1, sys.maxsize)}, 2.0**60, intervals=False)
+    portfolio = Portfolio([plan], SeedTest(0.99, 1), look_ahead=0)
+    portfolio.tell_probe("a", portfolio.ask().key, {0: 0.0})
+    probe = portfolio.ask()
+    portfolio.tell_failed("a", probe.key, probe.seeds)
+    assert portfolio.state("a").result(1).because == "a run failed"
 
 
 def test_an_unknown_cell_and_a_cell_named_twice_are_refused() -> None:

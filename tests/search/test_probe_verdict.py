@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.confidence_interval import mean, t_interval
 from rgr_dist.search.probe_verdict import SeedTest
 
 TARGETS = [0.01, 0.07, 0.1, 0.29, 0.3, 0.5, 0.57, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999, 1.0]
@@ -143,10 +143,20 @@ def test_the_interval_is_scipys(scores: list[float]) -> None:
         ([0.1, 0.1, 0.1], (0.1, 0.1)),
         ([0.5, math.inf, 1.0], (math.inf, math.inf)),
         ([0.5, -math.inf, 1.0], (-math.inf, -math.inf)),
+        ([1e308, 1e308, 0.0], (-math.inf, math.inf)),
     ],
 )
 def test_the_interval_of_few_equal_or_infinite_scores(scores: list[float], interval: Any) -> None:
     assert t_interval(scores) == interval
+
+
+def test_scores_whose_sum_no_float_holds_have_a_mean() -> None:
+    test = SeedTest(0.5, 3, minimise=True, low=None, high=None)
+    scores = {0: 1e308, 1: 1e308}
+    assert mean(scores.values()) == test.mean(scores) == 1e308
+    assert test.verdict({**scores, 2: 0.0}) == "fail"
+    assert test.explain({**scores, 2: 0.0}).startswith("mean 66666666666")
+    assert test.explain(scores).endswith("over 2 of 3 seeds: undecided")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_metric_that_other_trials_report_is_an_error_of_the_one_that_does_not(
     assert (found.status, found.because) == ("open", "width = 7, seed 0: ValueError: no loss")
 
 
-@pytest.mark.parametrize("loss", [math.nan, "high", None])
+@pytest.mark.parametrize("loss", [math.nan, "high", None, "0.5", b"1"])
 def test_a_metric_that_is_no_number_is_an_error_of_its_value(loss: Any) -> None:
     trials = searcher()
     trials.suggest("a")
@@ -126,6 +126,18 @@ def test_what_the_user_raises_is_not_tried_again_but_a_process_that_dies_is() ->
     found = trials.search.result()[0]
     assert (found.status, len(found.errors)) == ("open", 3)
     assert found.errors[0].message == "The actor died unexpectedly before finishing this task."
+
+
+def test_what_the_user_raises_is_told_safely_and_not_at_any_length() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    fail(trials, "a", RAISED.replace("Mine: mine", "Mine: \x1b[31mred\x07" + "x" * 20_000))
+    trials.suggest("b")
+    found = trials.search.result()[0]
+    for text in (found.because, str(found), found.errors[0].message):
+        assert text.isprintable()
+        assert "Mine: \\x1b[31mred\\x07xxx" in text
+        assert len(text) < 500
 
 
 def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:

@@ -51,6 +51,16 @@ def scores_after(folder: Path, **changes: Any) -> int | str:
     return int(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
 
 
+def test_empty_lines_of_an_editor_are_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "scores.log"
+    for known in range(4):
+        kept = ScoreFile(path, ABOUT)
+        assert [score[:3] for score in kept.scores] == [(at + 1, 0, 0.5) for at in range(known)]
+        kept.add(known + 1, 0, 0.5)
+        with path.open("a") as file:
+            file.write("\n" * known)
+
+
 @pytest.mark.parametrize("trainable", ["train", "Loss", "partial(train, factor=2)"])
 def test_the_same_trainable_and_objects_go_on_in_another_process(
     trainable: str, tmp_path: Path

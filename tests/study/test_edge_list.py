@@ -38,6 +38,19 @@ def test_a_byte_order_mark_is_no_part_of_a_list(tmp_path: Path, text: str) -> No
     assert read_edges(tmp_path / "a.csv").tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize("head", ["", "source,target\n", "source target\t# ends\n"])
+@pytest.mark.parametrize("between", [",", " ", "\t", ", "])
+@pytest.mark.parametrize("comment", ["", "\t# a,b", " # ab", "#ab", '\t# "a', " # 'a\tb'"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_comment_makes_no_names_of_numbers(
+    tmp_path: Path, head: str, between: str, comment: str, quote: str
+) -> None:
+    rows = [(0, 1), (1, 0), (2, 0)]
+    lines = (between.join(f"{quote}{end}{quote}" for end in row) + f"{comment}\n" for row in rows)
+    (tmp_path / "a.csv").write_text(head + "".join(lines))
+    assert read_edges(tmp_path / "a.csv").tolist() == [list(row) for row in rows]
+
+
 @given(
     st.sets(
         st.tuples(*[st.text("abc é#-", min_size=1).map(str.strip).filter(bool)] * 2), min_size=1

@@ -1,0 +1,29 @@
+"""What users and their code said, made fit for a message: on one line, cut, safe to print."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+LONGEST = 300
+"""Characters of a message."""
+_QUOTED = reprlib.Repr()
+_QUOTED.maxlist = _QUOTED.maxtuple = _QUOTED.maxdict = 20
+_QUOTED.maxstring = _QUOTED.maxother = _QUOTED.maxlong = LONGEST // 2
+
+
+def printable(text: str) -> str:
+    """A text whose control characters, line breaks aside, are escaped."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text
+    )
+
+
+def one_line(text: str) -> str:
+    """A text on one line of at most ``LONGEST`` characters."""
+    return printable(" ".join(text.split()))[:LONGEST]
+
+
+def quoted(value: Any) -> str:
+    """An argument as a message quotes it; of what is long or deeply nested, a part."""
+    return one_line(_QUOTED.repr(value))
