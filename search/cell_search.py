@@ -279,7 +279,10 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
 
 
 def _bound_arm(state: CellState, arm: int) -> Steps:
-    """Search an arm up to its cap, the largest value that is still near the best."""
+    """Search an arm up to its cap, the largest value that is still near the best.
+
+    What passes for now may fail on all its seeds; the search then goes on above it.
+    """
     bracket, cap = state.brackets[arm], state.cap(arm)
     if state.is_closed(arm) or arm in state.failed_arms:
         return
@@ -289,10 +292,12 @@ def _bound_arm(state: CellState, arm: int) -> Steps:
         if failing > bracket.low:
             why = f"fails at {state.longer.plan.budget.name}"
             yield from _probe(state, arm, failing, why)
-            bracket = state.brackets[arm]
-    if cap > bracket.low and (bracket.high is None or bracket.high > cap):
-        yield from _reach(state, arm, cap)
-    if (high := state.brackets[arm].high) is not None and high <= cap:
+    while not state.is_closed(arm) and arm not in state.failed_arms:
+        bracket, cap = state.brackets[arm], state.cap(arm)
+        if cap > bracket.low and (bracket.high is None or bracket.high > cap):
+            yield from _reach(state, arm, cap)
+        if (high := state.brackets[arm].high) is None or high > cap:
+            return
         yield from _close(state, arm)
 
 

@@ -94,6 +94,24 @@ def rising_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
 
 
 @st.composite
+def lagging_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
+    """Most seeds score 1 at every value and the last ones rise slowly.
+
+    A first look passes far below the threshold, and all the seeds refute it again and again.
+    """
+    plan = draw(plans(largest=60, **fixed))
+    test = SeedTest(0.9, draw(st.integers(4, 10)))
+    rises = {arm: draw(st.sampled_from([0.003, 0.01, 0.03])) for arm in plan.axes}
+    late = draw(st.integers(1, 3))
+
+    def score(arm: int, value: int, seed: int) -> float:
+        lags = seed % test.seeds >= test.seeds - late
+        return round(min(1.0, 0.4 + rises[arm] * value), 4) if lags else 1.0
+
+    return SimulatedCell(plan, test, score)
+
+
+@st.composite
 def noisy_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
     """Scores around the target at every value: verdicts in no order at all."""
     plan = draw(plans(largest=40, **fixed))

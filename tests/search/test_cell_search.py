@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, ProbeKey
-from tests.search.oracles import drawn_cell, noisy_cells, rising_cells, sharp_cells, step
+from tests.search.oracles import (
+    drawn_cell,
+    lagging_cells,
+    noisy_cells,
+    rising_cells,
+    sharp_cells,
+    step,
+)
 from tests.search.simulated_cells import SimulatedCell, cell_of, rows, search
 
 
-@given(st.one_of(sharp_cells(), rising_cells()))
+@given(st.one_of(sharp_cells(), rising_cells(), lagging_cells()))
 def test_the_search_finds_what_trying_every_value_finds(cell: SimulatedCell) -> None:
     state, _ = search(cell)
     assert rows(state) == cell.table()
@@ -31,7 +38,7 @@ def test_ten_thousand_cells_are_found_as_by_trying_every_value(thousand: int) ->
         assert rows(state) == cell.table(), f"drawn_cell({number})"
 
 
-@given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
+@given(st.one_of(sharp_cells(), rising_cells(), lagging_cells(), noisy_cells()))
 def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
     cell: SimulatedCell,
 ) -> None:
@@ -71,7 +78,7 @@ def test_intervals_of_the_best_arm_and_the_kept_ones_alone(
 
 
 @settings(max_examples=40)
-@given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
+@given(st.one_of(sharp_cells(), rising_cells(), lagging_cells(), noisy_cells()))
 def test_the_probes_that_a_search_asked_for_and_their_seeds(cell: SimulatedCell) -> None:
     state, evidence = search(cell)
     assert state.asked == {key: len(scores) for key, scores in evidence.items()}
