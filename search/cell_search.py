@@ -262,6 +262,8 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
     level, _, factor = state.start
     for arm in order:
         cost = level
+        if state.brackets[arm].high is not None:
+            return arm
         while _may_pass(state, arm):
             bracket, near = state.brackets[arm], state.plan.value_at(arm, cost)
             value = max(bracket.nearest(near), bracket.axis[bracket.below])

@@ -54,7 +54,8 @@ class Portfolio:
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
         self._failed: dict[str, dict[ProbeKey, set[int]]] = {cell: {} for cell in self.plans}
         self._states: dict[str, CellState] = {}
-        self._guesses: dict[str, Iterator[tuple[Need, Seeds]]] = {}
+        self._guesses: dict[str, Iterator[tuple[Need, Seeds, Assumed]]] = {}
+        self._assumed: dict[Probe, Assumed] = {}  # for what is being run ahead of need
         self._running: dict[tuple[str, ProbeKey], set[int]] = defaultdict(set)
         self._open = dict.fromkeys(self.plans)  # cells that may not be finished, in order
         self._busy: set[str] = set()  # cells whose needs are all being run
@@ -101,6 +102,7 @@ class Portfolio:
 
     def release(self, probe: Probe) -> None:
         """Mark the seeds of a probe as no longer running."""
+        self._assumed.pop(probe, None)
         running = self._running[probe.cell, probe.key]
         running.difference_update(probe.seeds)
         if not running:
@@ -144,8 +146,10 @@ class Portfolio:
                 self._busy.add(cell)
         for cell in list(self._open):
             guesses = self._guesses.setdefault(cell, self._speculate(cell))
-            for need, seeds in guesses:
-                return self._hand_out(cell, need.key, seeds)
+            for need, seeds, assumed in guesses:
+                probe = self._hand_out(cell, need.key, seeds)
+                self._assumed[probe] = assumed
+                return probe
         return Signal.DONE if self.is_done else Signal.WAIT
 
     def is_wanted(self, probe: Probe) -> bool:
@@ -158,11 +162,22 @@ class Portfolio:
         if any(need.key == key and state.wave(need) for need in state.needs):
             return True
         wave = state.test_of(key).next_wave(known)
-        if state.is_done or not wave or state.failed_of(key, wave):
+        if state.is_done:
+            return False
+        if self._may_be_needed(probe):
+            return True
+        if not wave or state.failed_of(key, wave):
             return False
         bracket = state.brackets[key.arm]
         below = key.value <= state.cap(key.arm)
         return bracket.low < key.value and below and key.value < (bracket.high or key.value + 1)
+
+    def _may_be_needed(self, probe: Probe) -> bool:
+        """Whether the outcomes under which a probe was handed out are open, and may come true."""
+        state, assumed = self.state(probe.cell), self._assumed.get(probe, {})
+        known = {(key, want): state.outcome(Need(key, "assumed", want)) for key, want in assumed}
+        is_open = any(outcome is None for outcome in known.values())
+        return is_open and all(known[one] in (None, assumed[one]) for one in known)
 
     def _changed(self, cell: str) -> None:
         """Forget what was derived from the evidence of a cell, which has changed."""
@@ -187,7 +202,7 @@ class Portfolio:
         self._running[cell, key].update(seeds)
         return Probe(cell, key.arm, key.value, seeds)
 
-    def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
+    def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds, Assumed]]:
         """Seeds needed under some outcomes of the running probes, fewest assumptions first."""
         queue: deque[dict[tuple[ProbeKey, Want], Verdict]] = deque([{}])
         for _ in range(self.look_ahead):
@@ -197,14 +212,14 @@ class Portfolio:
             state = self._replay(cell, assumed)
             for need in state.needs:
                 while seeds := self._free(cell, need.key, state.wave(need)):
-                    yield need, seeds
+                    yield need, seeds, assumed
             for need in state.needs:
                 # Unless it fails, a probe needs every seed in the end, or those of a first look.
                 test = state.test_of(need.key, need.want)
                 rest = test.next_wave(self._evidence[cell].get(need.key, {}), complete=True)
                 rest = tuple(seed for seed in rest if not test.look or seed < test.look)
                 while self._may_pass(cell, need) and (seeds := self._free(cell, need.key, rest)):
-                    yield need, seeds
+                    yield need, seeds, assumed
             open_needs = [need for need in state.needs if need.ends_early]
             for need in open_needs[:1]:
                 for verdict in ("fail", "pass"):

@@ -44,7 +44,9 @@ def database_rows(
     shape = cell.database.keys, cell.database.queries, cell.database.values
     entries = 0 if cp is None else math.prod(shape)
     pairs = 0 if cell.database.family == "file" else shape[0] * shape[1]
-    check_room(PAIR * pairs + TRIPLE * cell.m + ENTRY * entries, f"--database {database}: needs")
+    ordered = shape[2] if cell.database.family == "predicates" else 0
+    needed = PAIR * pairs + TRIPLE * cell.m + ENTRY * entries + VALUE * ordered
+    check_room(needed, f"--database {database}: needs")
     triples = sample_triples(cell.database, cell.problem_json, seed)
     rank = triples_rank(triples)
     row: dict[str, Any] = {
@@ -66,9 +68,10 @@ def database_rows(
     return [row | (_one_value_layer(triples, shape) if one_value else {})]
 
 
-PAIR, TRIPLE, ENTRY = 40, 72, 9
+PAIR, TRIPLE, ENTRY, VALUE = 40, 72, 9, 48
 """Bytes for each pair of key and query while values are drawn, for each triple while ranks are
-counted, and for each entry of the tensor that ``--cp`` fits."""
+counted, for each entry of the tensor that ``--cp`` fits, and for each value of which a query has a
+few."""
 
 
 def _one_value_layer(

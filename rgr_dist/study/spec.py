@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -21,8 +22,12 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _number(value: Any) -> Any:
-    """Refuse a boolean, bytes and text, which pydantic would take for numbers."""
-    if isinstance(value, bool | bytes | str):
+    """Refuse a boolean, bytes and text, which pydantic would take for numbers.
+
+    ``1e-3`` is a number even as text: so a YAML 1.1 loader gives it to a study in Python.
+    """
+    is_text = isinstance(value, str) and not re.fullmatch(EXPONENT, value)
+    if isinstance(value, bool | bytes) or is_text:
         raise PydanticKnownError("float_type")
     return value
 
@@ -58,6 +63,8 @@ def at_most(key: str, value: float, most: float, where: str) -> None:
         raise ValueError(f"{key}: {value} is not valid {where}; give at most {most}")
 
 
+EXPONENT = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"
+"""Numbers such as 1e-3, which YAML 1.1 reads as text; YAML 1.2 and JSON read them as numbers."""
 LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]

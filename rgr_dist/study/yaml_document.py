@@ -16,7 +16,7 @@ from yaml.resolver import Resolver
 
 from rgr_dist.study.errors import StudyError, within
 from rgr_dist.study.input_file import LONGEST, exists, opened
-from rgr_dist.study.spec import nearest
+from rgr_dist.study.spec import EXPONENT, nearest
 
 LARGEST = 1
 """MiB of the largest study file."""
@@ -27,8 +27,6 @@ DEEPEST = 50
 MOST_BITS = 10_000
 """Bits of a whole number, some 3,000 digits; Python prints up to 4,300."""
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+]?[0-9]{1,3})?")
-EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
-"""Numbers such as 1e-3, which YAML 1.1 reads as text; YAML 1.2 and JSON read them as numbers."""
 
 
 class _Kinds(Resolver):
@@ -39,8 +37,9 @@ class _Dumper(yaml.SafeDumper):
     """Puts text in quotes that would be read as something else."""
 
 
+_NUMBER = "tag:yaml.org,2002:float", re.compile(f"{EXPONENT}$"), [*"-+.0123456789"]
 for _class in (_Kinds, _Dumper):
-    _class.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, [*"-+.0123456789"])
+    _class.add_implicit_resolver(*_NUMBER)
 
 
 def shipped_studies() -> list[str]:

@@ -22,6 +22,12 @@ from rgr_dist.study.study import Study
 from rgr_dist.tuning.optuna_trials import FINISHED
 
 Log = dict[str, Any]
+LARGEST = 1e30
+"""Largest value of a tuned key."""
+DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError,
+)  # fmt: skip
+"""What Optuna raises for a journal that is damaged."""
 
 
 class StoredJournal(BaseJournalBackend):
@@ -60,17 +66,25 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
     try:
         journal = JournalStorage(StoredJournal(store, _path(study)))
         for name in optuna.get_all_study_names(journal):
-            for trial in finished_trials(journal, name):
-                if trial.state is not TrialState.COMPLETE:
-                    continue
-                (score,) = trial.values
-                if type(score) not in (int, float) or not 0 <= score <= most:
-                    raise ValueError(f"trial {trial.number} has the score {score!r}")
+            trials = finished_trials(journal, name)
+            for trial in trials:
+                if trial.params.keys() != trials[0].params.keys():
+                    raise ValueError(f"trial {trial.number} has other keys than the first")
+                for key, value in trial.params.items():
+                    _check(trial, key, value, LARGEST)
+                if trial.state is TrialState.COMPLETE:
+                    (score,) = trial.values
+                    _check(trial, "score", score, most)
         return journal
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+    except DAMAGED as error:
         raise StoreError(
             f"{journal_place(store, study)}: not a readable journal: {error}; move it away"
         ) from None
+
+
+def _check(trial: FrozenTrial, key: str, value: Any, most: float) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise ValueError(f"trial {trial.number} has the {key} {value!r}")
 
 
 def journal_place(store: Store, study: Study) -> str:

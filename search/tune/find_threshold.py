@@ -218,7 +218,7 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
         )
     keep = how["keep"]
     check_slots("slots", how["slots"])
-    if keep not in (None, "threshold"):
+    if keep is not None and not (isinstance(keep, str) and keep == "threshold"):
         raise ValueError(f"keep: give 'threshold', or nothing, not {quoted(keep)}")
     if how["run_config"] is not None and not hasattr(how["run_config"], "storage_path"):
         raise ValueError(f"run_config: give a tune.RunConfig, not {quoted(how['run_config'])}")
@@ -228,5 +228,5 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
     if not isinstance(stop, Mapping):
         raise ValueError(f"stop: give names and numbers, not {quoted(stop)}")
     for key, value in stop.items():
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if not isinstance(value, int | float) or not -math.inf < value < math.inf:
             raise ValueError(f"stop: {key}: give a finite number, not {quoted(value)}")

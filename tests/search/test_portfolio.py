@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey, Signal, Transition
-from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
+from tests.search.oracles import lagging_cells, noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, everything, table
 
 ANY = st.one_of(sharp_cells(seeds=3), rising_cells(), noisy_cells())
@@ -279,6 +279,34 @@ def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
     portfolio.tell("cell", 2, 3, 0, 0.0)
     assert portfolio.state("cell").is_done
     assert [portfolio.is_wanted(probe) for probe in probes.values()] == [False] * 4
+
+
+@given(
+    st.one_of(ANY, lagging_cells()), st.integers(1, 6), st.integers(0, 3), st.booleans(), st.data()
+)
+def test_what_is_handed_out_is_wanted_and_is_handed_out_once(
+    cell: SimulatedCell, slots: int, confirm: int, is_wide: bool, data: st.DataObject
+) -> None:
+    """Fresh seeds too, and whatever else is trained in case a running probe passes or fails."""
+    plan = replace(cell.plan, confirm_seeds=confirm, transition=Transition(4 * is_wide, 0.5))
+    portfolio = Portfolio([plan], cell.test, slots=slots)
+    running: list[Probe] = []
+    handed_out: set[tuple[int, int, int]] = set()
+    while True:
+        while len(running) < slots and isinstance(probe := portfolio.ask(), Probe):
+            assert portfolio.is_wanted(probe)
+            runs = {(probe.arm, probe.value, seed) for seed in probe.seeds}
+            assert handed_out.isdisjoint(runs)
+            handed_out |= runs
+            running.append(probe)
+        if not running:
+            break
+        probe = running.pop(data.draw(st.integers(0, len(running) - 1)))
+        for seed in probe.seeds:
+            score = cell.score(probe.arm, probe.value, seed)
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
+        portfolio.release(probe)
+    assert portfolio.is_done
 
 
 def test_a_result_starts_speculation_anew() -> None:

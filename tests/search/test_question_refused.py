@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ for _ in range(2000):
 REFUSED = [
     ({"trainable": np.eye(2)}, "trainable: give a function of a config or a class of ray.tune"),
     ({"config": np.eye(2)}, "config: give names and their values, not array([[1., 0.], [0., 1.]])"),
+    ({"keep": np.ones(2)}, "keep: give 'threshold', or nothing, not array([1., 1.])"),
     ({"keep": "a" * 100_000}, "keep: give 'threshold', or nothing, not 'aaa"),
     ({"seeds": DEEP}, "seeds: [[[[[["),
     ({"values": DEEP}, "values: "),
@@ -75,6 +77,7 @@ REFUSED = [
     ({"config": {"depth": 3}}, "config: 'depth' is set by the search"),
     ({"trainable": "train"}, "trainable: give a function of a config or a class of ray.tune"),
     ({"trainable": int}, "trainable: give a function of a config or a class of ray.tune"),
+    ({"stop": {"loss": math.nan}}, "stop: loss: give a finite number, not nan"),
     ({"stop": {"loss": "small"}}, "stop: loss: give a finite number, not 'small'"),
     ({"config": {"rate": tune.uniform(0, 1)}}, "config: 'rate' is a search space, and the search "),
     ({"config": {"rate": tune.grid_search([1])}}, "config: 'rate' is a search space, and the "),

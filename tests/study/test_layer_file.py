@@ -47,7 +47,7 @@ def run_of(study: Study) -> Run:
 
 def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TEXT)
-    study = study_of(tmp_path, {"file": "mine.py", "flag": True, "groups": 4, "scale": 1})
+    study = study_of(tmp_path, {"file": "mine.py", "flag": True, "groups": 4, "scale": "1e0"})
     cell = study.cells[0]
     assert cell.model_name == "my_layer(flag=True, groups=4, kind=plain, scale=1.0)"
     assert cell.record.name == "file"

@@ -77,8 +77,31 @@ def test_a_score_that_no_trial_can_have_is_told(score: str, tmp_path: Path) -> N
         open_journal(store, study)
 
 
+@pytest.mark.parametrize("value", ["[]", "null", '"x"', "-5", "1e308", "NaN", "true", None])
+def test_a_protocol_that_no_trial_can_have_is_told(value: str | None, tmp_path: Path) -> None:
+    """None leaves the value of the second trial out."""
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 2)
+    place = Path(journal_place(store, study))
+    lines = place.read_text().splitlines(keepends=True)
+    at = max(number for number, line in enumerate(lines) if "param_value_internal" in line)
+    changed = {**json.loads(lines[at]), "param_value_internal": json.loads(value or "0")}
+    lines[at] = json.dumps(changed) + "\n" if value else ""
+    place.write_text("".join(lines))
+    with pytest.raises(StoreError, match=r"not a readable journal: trial 1 has "):
+        open_journal(store, study)
+
+
 @pytest.mark.parametrize(
-    "text", ["nothing of\nthe kind\n", "[1]\n", '{"op_code": 0}\n', '{"op_code": 99}\n', "\xff\n"]
+    "text",
+    [
+        "[" * 5000 + "\n",
+        "nothing of\nthe kind\n",
+        "[1]\n",
+        '{"op_code": 0}\n',
+        '{"op_code": 99}\n',
+        "\xff\n",
+    ],
 )
 def test_what_is_no_journal_is_told_by_its_place(text: str, tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of()
