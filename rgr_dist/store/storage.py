@@ -247,7 +247,10 @@ def _try(uri: str) -> None:
     except subprocess.TimeoutExpired:
         raise ValueError(f"no answer within {ANSWER_WITHIN:.0f} s") from None
     except subprocess.CalledProcessError as error:
-        raise ValueError(" ".join(error.stderr.splitlines()[-1:])) from None
+        said = " ".join(error.stderr.splitlines()[-1:])
+        advice = "; give a folder, or a URI of s3, gs, abfs, hdfs or file"
+        said += advice * ("Unrecognized filesystem type" in said)
+        raise ValueError(re.sub(r"^[\w.]+: ", "", said)) from None
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
