@@ -196,6 +196,11 @@ def _columns_of(text: str) -> dict[str, Any] | None:
     return cell_columns(cell) if is_same else None
 
 
+def _lines_of(journal: str) -> list[Any]:
+    """The lines of a journal as JSON; the last may be unfinished."""
+    return [json.loads(line) for line in journal.splitlines()[: journal.count("\n")]]
+
+
 def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """The files of studies, in addition to runs, that cannot be read."""
     parse: dict[str, Callable[[str], Any]] = {
@@ -203,6 +208,7 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
         "prior.json": parse_prior,
         "laws.json": TypeAdapter(dict[str, Any]).validate_json,
         "written.json": TypeAdapter(dict[str, Any]).validate_json,
+        "tuning.journal": _lines_of,
     }
     for name in store.studies():
         for there in store.files(f"studies/{name}"):

@@ -135,7 +135,11 @@ def test_what_is_kept_of_a_study_and_says_something_else_is_told(text: str, tmp_
     store = Store(tmp_path)
     store.append([run_row()])
     store.write_text("studies/s/prior.json", text)
-    assert verify(store).problems == [Problem("studies/s/prior.json", "cannot be read")]
+    store.write_text("studies/s/tuning.journal", "{}\n[1, 2\n")
+    store.write_text("studies/t/tuning.journal", '{"a": 1}\n{"torn')
+    names = ("prior.json", "tuning.journal")
+    told = [Problem(f"studies/s/{name}", "cannot be read") for name in names]
+    assert verify(store).problems == told
 
 
 def results_of(tmp_path: Path, *changes: dict[str, Any]) -> tuple[int, int]:
