@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 CONFIDENCE = 0.95
 """Coverage of every interval (App. A.2)."""
@@ -15,7 +16,7 @@ def mean(scores: Iterable[float]) -> float:
     try:
         return math.fsum(known) / len(known)
     except OverflowError:
-        return math.fsum(score / len(known) for score in known)
+        return float(sum(map(Fraction, known)) / len(known))
 
 
 def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:

@@ -161,11 +161,11 @@ class Portfolio:
         state = self.state(cell)
         if any(need.key == key and state.wave(need) for need in state.needs):
             return True
-        wave = state.test_of(key).next_wave(known)
         if state.is_done:
             return False
         if self._may_be_needed(probe):
             return True
+        wave = state.test_of(key).next_wave(known)
         if not wave or state.failed_of(key, wave):
             return False
         bracket = state.brackets[key.arm]
@@ -175,9 +175,10 @@ class Portfolio:
     def _may_be_needed(self, probe: Probe) -> bool:
         """Whether the outcomes under which a probe was handed out are open, and may come true."""
         state, assumed = self.state(probe.cell), self._assumed.get(probe, {})
-        known = {(key, want): state.outcome(Need(key, "assumed", want)) for key, want in assumed}
-        is_open = any(outcome is None for outcome in known.values())
-        return is_open and all(known[one] in (None, assumed[one]) for one in known)
+        known = {one: state.outcome(Need(one[0], "assumed", one[1])) for one in assumed}
+        return None in known.values() and all(
+            outcome in (None, assumed[one]) for one, outcome in known.items()
+        )
 
     def _changed(self, cell: str) -> None:
         """Forget what was derived from the evidence of a cell, which has changed."""

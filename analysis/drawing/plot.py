@@ -159,9 +159,8 @@ def as_file(figure: Figure, kind: str, width: float | None = None) -> bytes:
         try:
             plot(figure, width=width).savefig(file, format=kind, metadata=undated)
         except UserWarning:
-            raise UserError(
-                f"--width {width:g}: figure {figure.name} has no room; give a larger one"
-            ) from None
+            given = "" if width is None else f"--width {width:g}: "
+            raise UserError(f"{given}figure {figure.name} has no room; give it more") from None
     return file.getvalue()
 
 

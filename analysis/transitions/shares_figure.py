@@ -19,8 +19,8 @@ from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, pr
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. At D_K* the mean score "
     "passes. Equal shares at one D_K stand side by side. A head count other than h* is left out if "
-    "no logistic curve in log₂ D_K can be fitted, for example as all its seeds begin to pass at "
-    "the same width."
+    "no logistic curve in log₂ D_K can be fitted, for example because all its seeds begin to pass "
+    "at the same width."
 )
 LINES = (
     " Lines are those curves, fitted by maximum likelihood and drawn between the narrowest and the "

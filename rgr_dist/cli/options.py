@@ -119,7 +119,7 @@ def check_output(option: str, path: Path) -> None:
     """
     from rgr_dist.study.input_file import exists
 
-    if re.match(r"\w+:/", str(path)):  # Path makes one slash of two
+    if re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):/", str(path)):  # Path makes one slash of two
         raise UserError(f"{option} {path}: a URI; give a local path")
     if exists(path) and not path.is_file():
         raise UserError(

@@ -62,6 +62,7 @@ def expectations(study: Study, store: Store) -> dict[str, Expectation]:
 
     The store is told if the expectations of cells that have been searched are lost.
     """
+    store.lost_starts.discard(_path(study))
     recorded = _recorded(study, store)
     unknown = [cell for cell in study.cells if cell.cell_id not in recorded]
     if not unknown:

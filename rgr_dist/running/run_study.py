@@ -85,6 +85,8 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         for line in set_damage_aside(store):
             view.warn(line)
         search = stored_search(study, store, execution.retry_failed)
+        for line in store.left_out:  # where searches started, which is recorded anew
+            view.warn(line)
         summary = Summary(started=time.monotonic())
         is_left = not search.portfolio.is_done
         if is_left:

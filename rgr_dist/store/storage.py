@@ -132,12 +132,10 @@ class Storage:
             StoreError: it cannot be read, is larger than any that is written here, or is no file.
         """
         content = self.read_bytes(relative, most=LARGEST_TEXT)
-        if (
-            content is None
-            and self.local_path is not None
-            and (self.local_path / relative).exists()
-        ):
-            raise StoreError(f"--store {self.root}: {relative} cannot be read: it is no file")
+        if content is None and self.local_path is not None:
+            place = self.local_path / relative
+            if place.exists() and not place.is_file():
+                raise StoreError(f"--store {self.root}: {relative} cannot be read: it is no file")
         return None if content is None else content.decode(errors="replace")
 
     def read_bytes(self, relative: str, end: bytes = b"", most: float = math.inf) -> bytes | None:
@@ -248,7 +246,7 @@ def _try(uri: str) -> None:
         raise ValueError(f"no answer within {ANSWER_WITHIN:.0f} s") from None
     except subprocess.CalledProcessError as error:
         said = " ".join(error.stderr.splitlines()[-1:])
-        advice = "; give a folder, or a URI of s3, gs, abfs, hdfs or file"
+        advice = "; give a folder, or a URI such as s3://bucket/folder"
         said += advice * ("Unrecognized filesystem type" in said)
         raise ValueError(re.sub(r"^[\w.]+: ", "", said)) from None
 

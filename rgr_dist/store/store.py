@@ -114,8 +114,8 @@ class Store(Storage):
                 f"them is used; rgr verify --store {shlex.quote(self.root)} names them"
             )
         told += (
-            f"{path} in {self.root} lacks cells that were searched: their searches start anew, and "
-            "may ask for more runs before they find a threshold"
+            f"{path} in {self.root} does not say where the searches of some cells started: they "
+            "start anew, and may need more runs to find their thresholds again"
             for path in self.lost_starts
         )
         return told

@@ -38,6 +38,8 @@ COLUMNS = (
 )
 NUMBER = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 """An entry that is a number, not a name; ``read_pairs`` then refuses one that is not whole."""
+NAMED = r"^[^#]*[^#\s]#.*[,\t]"
+"""A line in which ``#`` is part of a name, as in ``5 3#main,5 4#main``, and begins no comment."""
 GLUED = r"[,;]|^[:|]|[:|]$"
 """Signs in a name among spaces which show that something else separates the names."""
 
@@ -159,11 +161,13 @@ def _entries(at: int, line: str, separator: str) -> list[str]:
 
 def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, one of which may be a header, contain no number."""
-    lines = list(islice(_lines(file), 2))
-    file.seek(0)
-    if any(is_pair(row_of(line)[1]) for _, line, _ in lines):  # it may have a comment
+    text = io.StringIO(text_of(file), newline=None)
+    lines = islice((line for line in text if line.strip() and line[0] != "#"), 2)
+    if any(is_pair(row_of(line)[1]) and not re.search(NAMED, line) for line in lines):
+        file.seek(0)
         return False
-    rows = [_entries(*line) for line in lines]
+    rows = [_entries(*line) for line in islice(_lines(file), 2)]
+    file.seek(0)
     return bool(rows) and not any(re.fullmatch(NUMBER, one.strip()) for row in rows for one in row)
 
 

@@ -113,8 +113,10 @@ def plain(value: Any, deep: int = DEEPEST) -> Any:
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return math.inf if value > 0 else -math.inf
     if isinstance(value, Mapping) and deep:
-        keys = (plain(key) if isinstance(key, int) else key for key in value)
-        return {key: plain(one, deep - 1) for key, one in zip(keys, value.values(), strict=True)}
+        return {
+            plain(key) if isinstance(key, int) else key: plain(one, deep - 1)
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple | range) and deep:
         return [plain(one, deep - 1) for one in value]
     return value

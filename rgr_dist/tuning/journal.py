@@ -83,6 +83,7 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
 
 
 def _check(trial: FrozenTrial, key: str, value: Any, most: float) -> None:
+    """Raise ValueError if a number of a trial is none, or outside 0 to the most."""
     if type(value) not in (int, float) or not 0 <= value <= most:
         raise ValueError(f"trial {trial.number} has the {key} {value!r}")
 

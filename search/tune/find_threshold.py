@@ -90,10 +90,10 @@ def find_threshold(
         slots: trials that run at once; as many as Ray has room for if not given.
         resources: of one trial, as for ``ray.tune.with_resources``; if not given, what the
             trainable asks for itself, or one CPU.
-        on_error: what follows if a trial raises, reports no number, or dies three times. ``stop``:
-            the search ends there. ``fail``: the trial's value fails, and a pass is also looked for
-            below it, since it may be the large values that raise. Either way the errors are in the
-            result, and the next run tries again.
+        on_error: what follows if a trial raises, reports no number (text is none), or dies three
+            times. ``stop``: the search ends there. ``fail``: the trial's value fails, and a pass is
+            also looked for below it, since it may be the large values that raise. Either way the
+            errors are in the result, and the next run tries again.
         stop: ends a trial once a reported number is reached, such as
             ``{"training_iteration": 10}``; for classes that do not end by themselves.
         seed_key: the seed's name in the config, such as ``random_state``.

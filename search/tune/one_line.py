@@ -7,13 +7,27 @@ from typing import Any
 
 LONGEST = 300
 """Characters of a message."""
-_QUOTED = reprlib.Repr()
+
+
+class _Quoted(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to write an integer of very many digits."""
+        try:
+            return super().repr_int(x, level)
+        except ValueError:
+            return "a huge integer"
+
+
+_QUOTED = _Quoted()
 _QUOTED.maxlist = _QUOTED.maxtuple = _QUOTED.maxdict = 20
 _QUOTED.maxstring = _QUOTED.maxother = _QUOTED.maxlong = LONGEST // 2
 
 
 def printable(text: str) -> str:
-    """A text whose control characters, line breaks aside, are escaped."""
+    """A text whose control characters, line breaks aside, are escaped.
+
+    ``rgr_dist.faults.shown`` does so too; the search stands on its own, without the rest of us.
+    """
     return "".join(
         char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text
     )

@@ -148,7 +148,7 @@ class ScoreFile:
                 f"{json.dumps(self.about)}; give another file"
             )
         self.scores = scores
-        self._size, self._whole = len(content), len(whole + end)
+        self._size, self._whole = len(content), len(whole + end) if lines else 0
 
     def _check_agree(self, scores: Sequence[Score]) -> None:
         known: dict[tuple[str, int, int], float] = {}

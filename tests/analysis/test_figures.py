@@ -104,7 +104,7 @@ def test_a_power_of_D_K_that_may_be_0_has_no_line(widths: tuple[int, ...], drawn
 
 def test_a_width_without_room_for_the_axes_is_refused() -> None:
     figure = figure_of(laws.law(searched(*FOUR)), "law")
-    with pytest.raises(UserError, match=r"^--width 0.5: figure law has no room; "):
+    with pytest.raises(UserError, match=r"^--width 0.5: figure law has no room; give it more$"):
         as_file(figure, "svg", 0.5)
     assert as_file(figure, "svg", 3.4)
 

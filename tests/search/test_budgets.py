@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import Budget, CellPlan, ProbeKey
+from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey
 from tests.search.oracles import plans
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, table
 
@@ -146,3 +148,27 @@ def test_what_fails_with_more_steps_is_taken_over_up_to_the_margin() -> None:
         (1, 11, "pass", "look for a first pass at cost near 12"),
         (2, 6, "fail", "fails at budget 2"),
     ]
+
+
+@pytest.mark.parametrize("spread", [1.5, math.inf])
+@pytest.mark.parametrize("values", [1, 4])
+@pytest.mark.parametrize("slots", [1, 4])
+def test_what_fails_to_the_end_with_more_steps_is_looked_ahead_of_too(
+    spread: float, values: int, slots: int
+) -> None:
+    """The limit is tried first, and idle slots assume that it passes."""
+    axes = {8: range(1, values + 1)}
+    longer = CellPlan("longer", axes, 8.0, spread=spread)
+    plan = CellPlan("cell", axes, 8.0, spread=spread, budget=Budget("1 step", longer="longer"))
+    portfolio = Portfolio([longer, plan], SeedTest(0.9, 3), slots=slots, together=1)
+    running: list[Probe] = []
+    while True:
+        while len(running) < slots and isinstance(probe := portfolio.ask(), Probe):
+            running.append(probe)
+        if not running:
+            break
+        probe = running.pop(0)
+        portfolio.tell_probe(probe.cell, probe.key, dict.fromkeys(probe.seeds, 0.5))
+        portfolio.release(probe)
+    assert portfolio.is_done
+    assert portfolio.state("cell").result(8).status == "censored"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -154,6 +155,7 @@ def test_scores_whose_sum_no_float_holds_have_a_mean() -> None:
     test = SeedTest(0.5, 3, minimise=True, low=None, high=None)
     scores = {0: 1e308, 1: 1e308}
     assert mean(scores.values()) == test.mean(scores) == 1e308
+    assert mean([sys.float_info.max] * 6) == sys.float_info.max
     assert test.verdict({**scores, 2: 0.0}) == "fail"
     assert test.explain({**scores, 2: 0.0}).startswith("mean 66666666666")
     assert test.explain(scores).endswith("over 2 of 3 seeds: undecided")

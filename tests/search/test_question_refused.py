@@ -24,6 +24,8 @@ REFUSED = [
     ({"config": np.eye(2)}, "config: give names and their values, not array([[1., 0.], [0., 1.]])"),
     ({"keep": np.ones(2)}, "keep: give 'threshold', or nothing, not array([1., 1.])"),
     ({"keep": "a" * 100_000}, "keep: give 'threshold', or nothing, not 'aaa"),
+    ({"config": 10**5000}, "config: give names and their values, not a huge integer"),
+    ({"target": [10**5000]}, "target: give a finite number, not [a huge integer]"),
     ({"seeds": DEEP}, "seeds: [[[[[["),
     ({"values": DEEP}, "values: "),
     ({"axis": "a\x1b[31m\0", "seed_key": "a\x1b[31m\0"}, "axis: 'a\\x1b[31m\\x00' is set by"),

@@ -53,6 +53,7 @@ def scores_after(folder: Path, **changes: Any) -> int | str:
 
 def test_empty_lines_of_an_editor_are_nothing(tmp_path: Path) -> None:
     path = tmp_path / "scores.log"
+    path.write_text("\n\n")
     for known in range(4):
         kept = ScoreFile(path, ABOUT)
         assert [score[:3] for score in kept.scores] == [(at + 1, 0, 0.5) for at in range(known)]

@@ -38,9 +38,16 @@ def test_a_byte_order_mark_is_no_part_of_a_list(tmp_path: Path, text: str) -> No
     assert read_edges(tmp_path / "a.csv").tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize("between", [",", "\t"])
+def test_a_name_may_hold_a_hash(tmp_path: Path, between: str) -> None:
+    rows = ("5 3#main", "5 4#main"), ("5 4#main", "6 1#b")
+    (tmp_path / "a.csv").write_text("".join(f"{between.join(row)}\n" for row in rows))
+    assert read_edges(tmp_path / "a.csv").tolist() == [[0, 1], [1, 2]]
+
+
 @pytest.mark.parametrize("head", ["", "source,target\n", "source target\t# ends\n"])
 @pytest.mark.parametrize("between", [",", " ", "\t", ", "])
-@pytest.mark.parametrize("comment", ["", "\t# a,b", " # ab", "#ab", '\t# "a', " # 'a\tb'"])
+@pytest.mark.parametrize("comment", ["", "\t# a,b", " # ab", "#ab", '\t# "a', '\t# "a\tb"'])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_comment_makes_no_names_of_numbers(
     tmp_path: Path, head: str, between: str, comment: str, quote: str
