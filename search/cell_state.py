@@ -286,7 +286,8 @@ class CellState:
         low, limit = bracket.low, self.plan.limit(arm)
         is_refuted = bracket.is_exhausted or (self.is_done and self.ruled_out_by(arm, limit))
         if is_refuted and (margin is None or limit < margin):
-            failed = self._probe(ProbeKey(arm, limit))
+            key = ProbeKey(arm, limit)  # not asked for if a larger arm rules this one out
+            failed = self._probe(key) if key in self.used else None
             because = f"no pass up to the largest {word} allowed, {limit}"
             because += self._by_fresh_seeds(arm, limit)
             if unrun := sorted(key.value for key in self.unrunnable if key.arm == arm):

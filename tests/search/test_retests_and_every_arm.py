@@ -8,8 +8,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rgr_dist.search.cell_search import replay
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan
+from rgr_dist.search.protocol import CellPlan, ProbeKey
 from tests.search.oracles import noisy_cells, step
 from tests.search.simulated_cells import SimulatedCell, axes_to, rows, search
 
@@ -78,6 +79,18 @@ def test_few_of_all_arms_are_tried() -> None:
         arm: r[:2] for arm, r in cell.table().items()
     }
     assert len(evidence) < 2 * math.sqrt(495) + 25
+
+
+def test_what_lies_in_the_store_is_not_told_of_an_arm_that_was_never_tried() -> None:
+    """The largest arm fails at its limit, which rules out the others."""
+    plan = CellPlan("cell", {arm: range(1, 5) for arm in range(1, 9)}, 4.0, every_arm=True)
+    plan, test = replace(plan, guess_arm=1.0, intervals=False), SeedTest(0.9, 3)
+    state, evidence = search(SimulatedCell(plan, test, lambda arm, value, seed: 0.2))
+    (untried, *_) = (arm for arm in plan.axes if arm not in state.tried)
+    known = {**evidence, ProbeKey(untried, 4): {0: 1.0}}
+    found = replay(plan, test, known).result(untried)
+    assert found == state.result(untried)
+    assert (found.status, found.failed) == ("censored", None)
 
 
 def test_a_contradicted_arm_bounds_no_other() -> None:
