@@ -73,6 +73,11 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ),
         ("bounds --one-head --d-model 400 --m 100000", "GB of memory, and this machine has"),
         (
+            "bounds --d-model 4 --database predicates --keys 4 --queries 3 --per-query 2 "
+            "--values 2147483647",
+            "--database predicates: needs about 103.1 GB of memory, and this machine has",
+        ),
+        (
             "construct --algorithm 1 --m 100000 --d-model 8 --draws 1",
             "at m=100000,d_model=8 need about",
         ),

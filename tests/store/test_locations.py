@@ -71,6 +71,13 @@ def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
     assert not str(caught.value).endswith("None")
 
 
+@pytest.mark.parametrize("root", ["memory://x", "S3://b/x", "nowhere://b/c"])
+def test_a_scheme_that_nothing_opens_is_told_with_what_would_be_valid(root: str) -> None:
+    said = f"--store {root}: cannot be opened: Unrecognized filesystem type in URI: {root}; give a "
+    with pytest.raises(StoreError, match=rf"^{re.escape(said)}folder, or a URI such as s3://"):
+        Store(root)
+
+
 @pytest.mark.parametrize("user", ["user:secret", ":secret"])
 def test_a_password_in_a_uri_is_shown_nowhere(user: str) -> None:
     assert Store(f"mock://{user}@bucket/prefix").root == "mock://***@bucket/prefix"

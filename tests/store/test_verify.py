@@ -115,16 +115,17 @@ def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     (tmp_path / "runs/folder.parquet").mkdir()
     os.mkfifo(tmp_path / "runs/pipe.parquet")
     (tmp_path / "runs/device.parquet").symlink_to("/dev/zero")
+    (tmp_path / "runs/gone.parquet").symlink_to(tmp_path / "not mounted")
     (tmp_path / "studies/s").mkdir(parents=True)
     for name in ("thresholds.parquet", "study.yaml", "prior.json"):
         os.mkfifo(tmp_path / "studies/s" / name)
     (tmp_path / "studies/s/laws.json").mkdir()
     assert len(store.runs()) == 1
     found = verify(store)
-    names = ["device", "folder", "pipe"]
+    names = ["device", "folder", "gone", "pipe"]
     told = [Problem(f"runs/{name}.parquet", "it is no file") for name in names]
-    assert found.problems[:3] == told
-    assert len(found.problems) == 7
+    assert found.problems[:4] == told
+    assert len(found.problems) == 8
     repair(store, found, trained_nowhere)
     assert verify(store).problems == []
     assert len(pd.read_parquet(tmp_path / "runs")) == 1
@@ -262,6 +263,19 @@ def test_a_store_that_is_not_there_is_bad_input(
     assert call(["verify", "--store", str(tmp_path / "nowhere")]) == 2
     assert "there is no store" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_whose_every_file_was_set_aside_is_one_still(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "results")
+    store.append([run_row()])
+    (part,) = (tmp_path / "results/runs").iterdir()
+    part.write_bytes(b"torn")
+    assert call(["verify", "--store", store.root, "--repair"]) == 0
+    assert call(["verify", "--store", store.root]) == 0
+    assert call(["status", "quickstart", "--store", store.root]) == 0
+    assert "there is no store" not in capsys.readouterr().err
 
 
 def test_a_name_that_is_not_utf_8_is_none_of_ours(tmp_path: Path) -> None:
