@@ -90,10 +90,8 @@ def construct(
         )
     if find is not None and (d_k is not None or constant is not None):
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
-    if save is not None and not save.endswith(".safetensors"):
-        raise UserError(f"--save {save}: give a name that ends in .safetensors")
     if save is not None:
-        check_output("--save", Path(save))
+        check_output("--save", Path(save), ".safetensors")
     if d_k is not None and constant is not None:
         raise UserError("--constant: makes d_k = C ln m, and --d-k gives it; leave one out")
     widths = {"--d-k": d_k, "--constant": constant, "--find": find}

@@ -33,7 +33,7 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
     from rgr_dist.theory.one_head import decide, memory
 
     if save is not None:
-        check_output("--save", save)
+        check_output("--save", save, ".safetensors")
     what = f"--one-head: m = {cell.m} and d_model = {cell.d_model} need"
     available = check_room(memory(cell.m, cell.d_model), what)
     rows = []

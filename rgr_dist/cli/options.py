@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -111,11 +112,14 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
     return validated(Cell, keys, "--")
 
 
-def check_output(option: str, path: Path) -> None:
+def check_output(option: str, path: Path, ending: str = "") -> None:
     """Make sure that a new file is local, and takes the place of no folder, pipe or device.
 
+    Args:
+        ending: of its name.
+
     Raises:
-        UserError: it is a URI, or it would.
+        UserError: it is a URI, its name ends otherwise, or it would.
     """
     from rgr_dist.study.input_file import exists
 
@@ -125,6 +129,8 @@ def check_output(option: str, path: Path) -> None:
         raise UserError(
             f"{option} {path}: it is there, and no file; remove it, or give another name"
         )
+    if not path.name.endswith(ending):
+        raise UserError(f"{option} {path}: give a name that ends in {ending}")
 
 
 def check_room(needed: float, what: str) -> float | None:
@@ -160,7 +166,15 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """A study with its options, as a user types them."""
     where = [] if out == "results" else ["--store", out]
     given = [word for one in set_ or () for word in ("--set", one)]
-    return shown(shlex.join([study, *given, *where]))
+    return shown(" ".join(map(_quoted, [study, *given, *where])))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; bash and zsh know the escapes of one that cannot be printed."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = os.fsencode(word).decode("latin-1").encode("unicode_escape").decode()
+    return "$'" + escaped.replace("'", "\\'") + "'"
 
 
 LONGEST_LINE = 500

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import optuna
+from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 from optuna.trial import FrozenTrial, TrialState
@@ -22,10 +23,13 @@ from rgr_dist.study.study import Study
 from rgr_dist.tuning.optuna_trials import FINISHED
 
 Log = dict[str, Any]
+CREATES_TRIAL = 4
+"""Optuna's code of a line that creates the next trial."""
 LARGEST = 1e30
 """Largest value of a tuned key."""
 DAMAGED = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError,
+    OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError,
+    RecursionError,
 )  # fmt: skip
 """What Optuna raises for a journal that is damaged."""
 
@@ -43,6 +47,11 @@ class StoredJournal(BaseJournalBackend):
         self.store, self.path = store, path
         whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # drops an unfinished line
         self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
+        created = 0
+        for log in self.logs:  # Optuna leaves lines of unknown trials out, and counts the others
+            created += log["op_code"] == CREATES_TRIAL
+            if log.get("trial_id", -1) >= created:
+                raise ValueError(f"no line creates trial {log['trial_id']}")
 
     def read_logs(self, log_number_from: int) -> Iterable[Log]:
         """The lines from that number on."""
@@ -68,13 +77,16 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
         for name in optuna.get_all_study_names(journal):
             trials = finished_trials(journal, name)
             for trial in trials:
-                if trial.params.keys() != trials[0].params.keys():
-                    raise ValueError(f"trial {trial.number} has other keys than the first")
+                if not trial.params or trial.params.keys() != trials[0].params.keys():
+                    raise ValueError(f"trial {trial.number} has other keys than were tuned")
                 for key, value in trial.params.items():
-                    _check(trial, key, value, LARGEST)
+                    drawn = trial.distributions[key]
+                    if not isinstance(drawn, FloatDistribution):
+                        raise ValueError(f"the {key} of trial {trial.number} is drawn otherwise")
+                    _check(trial, key, value, max(0, drawn.low), min(drawn.high, LARGEST))
                 if trial.state is TrialState.COMPLETE:
                     (score,) = trial.values
-                    _check(trial, "score", score, most)
+                    _check(trial, "score", score, 0, most)
         return journal
     except DAMAGED as error:
         raise StoreError(
@@ -82,9 +94,9 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
         ) from None
 
 
-def _check(trial: FrozenTrial, key: str, value: Any, most: float) -> None:
-    """Raise ValueError if a number of a trial is none, or outside 0 to the most."""
-    if type(value) not in (int, float) or not 0 <= value <= most:
+def _check(trial: FrozenTrial, key: str, value: Any, least: float, most: float) -> None:
+    """Raise ValueError if a number of a trial is none, or outside of its bounds."""
+    if type(value) not in (int, float) or not least <= value <= most:
         raise ValueError(f"trial {trial.number} has the {key} {value!r}")
 
 

@@ -46,6 +46,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("construct --algorithm 2 --m 16 --length 17", "context.length: 17"),
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
         ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
+        ("bounds --m 16 --d-model 8 --one-head --save edges.csv", "ends in .safetensors"),
         (
             "bounds --one-head --d-model 2 --m 4 --save /dev/null",
             "--save /dev/null: it is there, and no",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -77,7 +79,7 @@ def test_a_score_that_no_trial_can_have_is_told(score: str, tmp_path: Path) -> N
         open_journal(store, study)
 
 
-@pytest.mark.parametrize("value", ["[]", "null", '"x"', "-5", "1e308", "NaN", "true", None])
+@pytest.mark.parametrize("value", ["[]", "null", '"x"', "-5", "1.5", "1e308", "NaN", "true", None])
 def test_a_protocol_that_no_trial_can_have_is_told(value: str | None, tmp_path: Path) -> None:
     """None leaves the value of the second trial out."""
     store, study = Store(tmp_path), study_of()
@@ -90,6 +92,42 @@ def test_a_protocol_that_no_trial_can_have_is_told(value: str | None, tmp_path: 
     place.write_text("".join(lines))
     with pytest.raises(StoreError, match=r"not a readable journal: trial 1 has "):
         open_journal(store, study)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "value"),
+    [
+        ("Categorical", {"choices": ["a"]}, 1),
+        ("Categorical", {"choices": [0.5]}, 0),
+        ("Int", {"step": 1, "low": 1, "high": 2, "log": False}, math.inf),
+    ],
+)
+def test_a_distribution_of_another_kind_is_told(
+    kind: str, attributes: dict[str, Any], value: float, tmp_path: Path
+) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 1)
+    place = Path(journal_place(store, study))
+    lines = place.read_text().splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "param_value_internal" in line]
+    other = json.dumps({"name": f"{kind}Distribution", "attributes": attributes})
+    changed = {**json.loads(lines[at]), "distribution": other, "param_value_internal": value}
+    lines[at] = json.dumps(changed)
+    place.write_text("\n".join(lines) + "\n")
+    with pytest.raises(StoreError, match=r"not a readable journal: .*; move it away"):
+        open_journal(store, study)
+
+
+def test_trials_whose_lines_have_shifted_are_told(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 2)
+    place = Path(journal_place(store, study))
+    lines = place.read_text().splitlines(keepends=True)
+    created = [line for line in lines if json.loads(line)["op_code"] == 4]
+    for lost in created:
+        place.write_text("".join(line for line in lines if line is not lost))
+        with pytest.raises(StoreError, match="not a readable journal: "):
+            open_journal(store, study)
 
 
 @pytest.mark.parametrize(
