@@ -48,6 +48,9 @@ RPC_FAULTS = json.dumps(
            "in_flight_failure_prob": 1}}
 )  # fmt: skip
 """Out of a hundred calls between Ray's processes, three fail: one in each way."""
+CALLS_FAIL = {"RAY_testing_rpc_failure": RPC_FAULTS, "RGR_LEASE_SECONDS": "60"}
+"""Environment of a driver whose calls fail. Ray can lose a worker then: a study that waits for it
+goes on after a minute, before it counts as hung, and not after ten."""
 INJECTED = "Inject RPC"
 """What Ray logs about such a call."""
 SPARE_MEMORY = 1500
@@ -226,8 +229,7 @@ class Campaign:
             fail = self._is_third("drivers") if failing is None else failing
             driver = self._driver(
                 ledger,
-                (environment() if environment else {})
-                | ({"RAY_testing_rpc_failure": RPC_FAULTS} if fail else {}),
+                (environment() if environment else {}) | (CALLS_FAIL if fail else {}),
                 address,
                 retry=status == EXIT_FAILED_RUNS,
             )

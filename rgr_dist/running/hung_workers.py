@@ -4,8 +4,12 @@ reported, its worker is ended, and another worker trains it.
 A worker may be stopped, swapped out or cut off by the network, and Ray waits for it forever. It is
 ended by Ray's ``kill``, after which its trial is lost as if the worker had died. If the worker
 still answers, the answer is ignored: Ray has given up the trial, and the same probe has the same
-scores wherever it is trained. A worker that has not yet named itself can only be reported: perhaps
-there is no room for it and it never began.
+scores wherever it is trained.
+
+A worker that has not yet named itself is only reported: perhaps there is no room for it. But Ray
+can also lose a worker that it was starting, or the room for it, and Tune waits for that forever. So
+once every probe waits, the search is stuck, and the study goes on with a new Tune, on a new Ray if
+it has started its own.
 """
 
 from __future__ import annotations
@@ -78,17 +82,20 @@ class TimeLimits:
 
     Args:
         recorder: knows how fast the runs of each cell are, and shows a line for an overdue probe.
+        starts: how often Ray has been started before; workers get twice as long to begin each time.
     """
 
-    def __init__(self, recorder: Recorder, searcher: ProbeSearcher) -> None:
+    def __init__(self, recorder: Recorder, searcher: ProbeSearcher, starts: int = 0) -> None:
         self._recorder, self._searcher, self._feed = recorder, searcher, recorder.feed
         self._shortest = shortest_limit()
         self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
+        self._longest_start = self._shortest * 2.0**starts
         self._looked = time.monotonic()
 
     def check(self, trials: Iterable[Any]) -> None:
         """Report each of Tune's trials that is overdue, and end its worker if it has named one. The
-        time limit starts anew when a trial names its worker."""
+        time limit starts anew when a trial names its worker. If no worker begins, the search
+        is stuck."""
         import ray
 
         from rgr_dist.running.worker import WORKER
@@ -103,13 +110,18 @@ class TimeLimits:
             worker = trial.last_result.get(WORKER)
             key = trial.trial_id, worker is not None
             self._waited[key] = waited.get(key, 0.0) + passed
-            limit = self.limit(probe)
+            limit = self._longest_start if worker is None else self.limit(probe)
             if self._waited[key] > limit:
                 self._waited[key] = -math.inf
                 self._recorder.view.say(self._overdue(probe, limit, worker is not None))
                 if worker is not None:
                     self._searcher.losses.causes[probe.cell, probe.key] = "overdue"
                     ray.kill(worker)
+        probes = self._searcher.probes
+        none_begins = all(self._waited.get((trial, False)) == -math.inf for trial in probes)
+        if probes and none_begins and not self._searcher.is_stuck:
+            self._recorder.view.say("no worker begins: the study goes on with a new Ray Tune")
+            self._searcher.is_stuck = True
 
     def limit(self, probe: Probe) -> float:
         """Seconds that a probe is given; doubled for each worker that it has lost."""

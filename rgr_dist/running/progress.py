@@ -68,9 +68,10 @@ class Summary:
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that Ray is there, and that workers start now."""
-        self.workers, self.started = workers, time.monotonic()
-        self._counted = self.started
+        """Note that Ray is there, and that workers start now, perhaps once more."""
+        self.workers, self._counted = workers, time.monotonic()
+        if not self._is_ready:
+            self.started = self._counted
 
     def ready(self) -> None:
         """Note that a worker is ready; time before the first one does not count."""

@@ -88,14 +88,18 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         for line in store.left_out:  # where searches started, which is recorded anew
             view.warn(line)
         summary = Summary(started=time.monotonic())
-        is_left = not search.portfolio.is_done
-        if is_left:
+        is_left = is_stuck = not search.portfolio.is_done
+        starts = 0
+        while is_stuck:
+            if starts:  # go on from the store
+                search = stored_search(study, store, execution.retry_failed)
             with _connected(study, search, view, execution) as workers:
                 first_guesses.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.start(workers)
-                _train(study, search, store, view, execution, summary)
+                is_stuck = _train(study, search, store, view, execution, summary, starts)
                 summary.stop()
+            starts += 1
         store.compact()  # first, as one part is read faster than many
         if is_left:  # from the store alone, so that a later reader finds the same
             search = stored_search(study, store)
@@ -130,8 +134,16 @@ def _train(
     view: View,
     execution: Execution,
     summary: Summary,
-) -> None:
-    """Train what the search asks for, until it needs nothing more."""
+    starts: int,
+) -> bool:
+    """Train what the search asks for, until it needs nothing more.
+
+    Args:
+        starts: how often Ray has been started before; workers get twice as long to begin each time.
+
+    Returns:
+        Whether it ended because no worker begins.
+    """
     from ray.tune import with_parameters
 
     from rgr_dist.running.ray_health import RayHealth
@@ -173,7 +185,7 @@ def _train(
         return summary.workers + (is_cluster and summary.workers != execution.cpus)
 
     searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
-    limits = TimeLimits(recorder, searcher)
+    limits = TimeLimits(recorder, searcher, starts)
 
     def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
@@ -197,3 +209,4 @@ def _train(
         )
     if searcher.fault is not None:
         raise searcher.fault
+    return searcher.is_stuck

@@ -62,7 +62,7 @@ class Watch(Unsaved, Callback):
 
 
 class WhileNeeded(Unsaved, Stopper):
-    """Ends a trial that can tell nothing more, and all of them once the search is done."""
+    """Ends a trial that can tell nothing more, and all of them once the search is done or stuck."""
 
     def __init__(self, searcher: ProbeSearcher) -> None:
         self.searcher = searcher
@@ -72,8 +72,8 @@ class WhileNeeded(Unsaved, Stopper):
         return bool(result.get("done")) or self.searcher.spare(trial_id)
 
     def stop_all(self) -> bool:
-        """Whether no trial is needed any more."""
-        return self.searcher.is_done
+        """Whether no trial is needed any more, or none goes on."""
+        return self.searcher.is_done or self.searcher.is_stuck
 
 
 def run_trials(

@@ -45,6 +45,7 @@ class ProbeSearcher(Unsaved, Searcher):
         probes: the probe of each trial that has not ended.
         losses: the trials that each probe has lost, and why.
         fault: what ended the search, if anything did.
+        is_stuck: whether no trial goes on, so that Tune must stop them all; set from outside.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ProbeSearcher(Unsaved, Searcher):
         self.losses = Losses()
         self.probes: dict[str, Probe] = {}
         self.fault: Exception | None = None
+        self.is_stuck = False
         self._spared: set[str] = set()
         self._in_error: list[str] = []
         self._suspects: list[Probe] = []  # each is tried alone

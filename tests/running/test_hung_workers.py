@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -32,10 +33,11 @@ from rgr_dist.search.tune.searcher import ProbeSearcher
 from rgr_dist.store.row import OVERDUE
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
+from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study_file import parse_study
 from tests.cli.test_faults import workers_marked
-from tests.small_study import SMALL, Refused, driver, runs_on, tables, write_study
+from tests.small_study import SMALL, Refused, Rgr, driver, runs_on, tables, write_study
 
 
 @pytest.mark.slow
@@ -67,6 +69,36 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
 
 
+@pytest.mark.slow
+def test_a_worker_that_stops_before_it_begins_is_given_up_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rgr_here: Rgr
+) -> None:
+    stopped = tmp_path / "stopped"
+
+    def stop_once() -> int:
+        if not stopped.exists():
+            stopped.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return 0
+
+    class StopsItsReader:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return stop_once, ()
+
+    monkeypatch.setattr(assets, "needed", lambda cells: {"file": StopsItsReader()})
+    monkeypatch.setenv("RGR_LEASE_SECONDS", "4")
+    write_study(tmp_path, cells=[{"m": 16, "d_model": 8}], search={"heads": [1], "seeds": 1})
+    done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stdout.splitlines() if "worker" in line]
+    assert told[0].endswith("no worker has begun for 4 s: there is no room, or it stopped")
+    assert told[1] == "no worker begins: the study goes on with a new Ray Tune"
+    assert not Path("/proc", stopped.read_text()).exists()
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    assert runs["run_id"].is_unique
+    assert (runs["stop_reason"] != "failed").all()
+
+
 def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -91,7 +123,8 @@ def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_
     trial, ended = (SimpleNamespace(trial_id=name, last_result={}) for name in ("a", "ended"))
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
         limits.check([ended, trial])
-        assert len(told) == (now > 8)
+        assert (len(told), searcher.is_stuck) == ((2, True) if now > 8 else (0, False))
+    assert told.pop() == "no worker begins: the study goes on with a new Ray Tune"
     name = study.name_of(recorder.feed.cells[probe.cell])
     of_probe = f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds 0, 2: no "
     no_room = "worker has begun for 8 s: there is no room, or it stopped"
