@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
 from typing import Literal
 
 from rgr_dist.search.best_arm import rank
@@ -49,7 +51,9 @@ class CellState:
         contradicted: the contradiction of each arm in which more seeds did not settle it.
         optimistic, conservative: the ends of App. A.2's interval of each arm, as values.
         guides: the finished searches that this one follows, by the names of their plans.
-        bound: the lowest cost of a known threshold; it limits how far other arms are searched.
+        passing: the arms that have a value that passes, perhaps only for now.
+        found: the cost of each known threshold.
+        bound: the lowest of these; it limits how far other arms are searched.
     """
 
     plan: CellPlan
@@ -75,19 +79,26 @@ class CellState:
     contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
+    found: dict[int, float] = field(default_factory=dict)
     bound: float | None = None
 
     def set_bracket(self, arm: int, bracket: Bracket) -> None:
         """Replace the bracket of an arm."""
         self.brackets[arm] = bracket
         (self.passing.discard if bracket.above is None else self.passing.add)(arm)
-        if bracket.is_closed or self.bound is not None:
-            self.bound = min(self._passing(closed=True), default=None)
+        self._bind(arm)
 
     def give_up(self, arm: int, contradiction: tuple[int, int]) -> None:
         """Mark an arm as contradicted, so that it no longer bounds the others."""
         self.contradicted[arm] = contradiction
-        self.bound = min(self._passing(closed=True), default=None)
+        self._bind(arm)
+
+    def _bind(self, arm: int) -> None:
+        """Let the threshold of an arm, if it is known, bound the others."""
+        self.found.pop(arm, None)
+        if arm not in self.contradicted and self.is_closed(arm):
+            self.found[arm] = self.plan.cost_of(arm, self.brackets[arm].high or 0)
+        self.bound = min(self.found.values(), default=None)
 
     @property
     def is_waiting(self) -> bool:
@@ -131,7 +142,7 @@ class CellState:
             used[key] = max(used.get(key, 0), max(scores, default=-1) + 1)
         return used
 
-    @property
+    @cached_property
     def start(self) -> tuple[float, float, float]:
         """The cost and the arm at which to look for a first pass, and the factor of later steps."""
         plan = self.plan
@@ -143,7 +154,9 @@ class CellState:
     @property
     def best_cost(self) -> float | None:
         """Smallest cost known to pass, over all arms that are not contradicted."""
-        return min(self._passing(closed=False), default=None)
+        arms = self.passing - self.contradicted.keys()
+        costs = [self.plan.cost_of(arm, self.brackets[arm].high or 0) for arm in arms]
+        return min(costs, default=None)
 
     def margin(self, arm: int) -> int | None:
         """Largest value of an arm that is still near the best; None if nothing bounds the arm.
@@ -158,14 +171,9 @@ class CellState:
     def is_closed(self, arm: int) -> bool:
         """Whether the threshold of an arm is known, and does not merely pass for now."""
         bracket = self.brackets[arm]
-        return bracket.is_closed and ProbeKey(arm, bracket.high or 0) not in self.looked
-
-    def _passing(self, closed: bool) -> list[float]:
-        return [
-            self.plan.cost_of(arm, high)
-            for arm in self.passing - self.contradicted.keys()
-            if (high := self.brackets[arm].high) is not None and (self.is_closed(arm) or not closed)
-        ]
+        if not bracket.is_closed or not self.looked:
+            return bracket.is_closed
+        return ProbeKey(arm, bracket.high or 0) not in self.looked
 
     def cap(self, arm: int) -> int:
         """Largest value worth probing for an arm; 0 if none is."""
@@ -324,9 +332,15 @@ class CellState:
             mean_score = result.passed.mean_score if result.passed else None
             return rank(result.cost, mean_score, result.arm, self.test.minimise)
 
-        closed = (arm for arm in self.brackets if self.is_closed(arm))
-        found = (result for arm in closed if (result := self.result(arm)).status == "found")
-        return min(found, key=rank_of, default=None)
+        def cost_of(arm: int) -> float:
+            return self.plan.cost_of(arm, self.brackets[arm].high or 0)
+
+        closed = sorted((arm for arm in self.brackets if self.is_closed(arm)), key=cost_of)
+        for _, arms in groupby(closed, cost_of):  # whole results take long, so few are made
+            found = [result for arm in arms if (result := self.result(arm)).status == "found"]
+            if found:
+                return min(found, key=rank_of)
+        return None
 
     def contradiction(self, arm: int) -> tuple[int, int] | None:
         """The lowest pass and the highest fail of this search, if the pass lies below the fail.

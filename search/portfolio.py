@@ -47,7 +47,7 @@ class Portfolio:
         for plan in plans:
             for guide in plan.guides:
                 self._followers[guide].append(plan.cell)
-        self.test = test
+        self.test = replace(test, look=0)  # when to look first, each search decides
         self.slots = slots
         self.look_ahead = look_ahead
         self.together = together or test.seeds + test.extra

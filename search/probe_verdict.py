@@ -61,7 +61,8 @@ class SeedTest:
         extra: seeds that a retest adds.
         first: the smallest seed; the seeds are first … first + n - 1.
         look: number of seeds whose mean, if it reaches the target, is a pass for now; 0 for no such
-            pass. After it the search goes on to smaller values; a threshold takes all seeds.
+            pass. After it the search goes on to smaller values; a threshold takes all seeds. Set by
+            the search alone.
     """
 
     target: float

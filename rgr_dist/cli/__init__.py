@@ -45,7 +45,7 @@ from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0
 """Seconds after a signal within which further signals count as the same one."""
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE)
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE, errno.EBADF)
 """Errors of an output that takes no more; errors of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
 """Exit status if the output is closed before all of it is written; rich uses the same."""

@@ -57,9 +57,10 @@ def verify(
             "trains or writes again what else was in them"
         )
         return
+    sound = sum(rows.num_rows for rows in found.sound.values())
     say_error(
-        f"{plural(files, 'file')} would be set aside, and the sound rows kept: "
-        f"rgr verify --store {shlex.quote(out)} --repair"
+        f"{plural(files, 'file')} would be set aside, and {plural(sound, 'sound row')} from them "
+        f"kept: rgr verify --store {shlex.quote(out)} --repair"
     )
     raise typer.Exit(EXIT_FAILED_RUNS)
 

@@ -82,6 +82,7 @@ def opened(
         raise UserError(f"study {study!r}: no such file is here; {kept} is how it was run")
     resolved, store = load_study(study, overrides or ()), Store(out)
     if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers", "damaged")))):
+        store.check_bucket()
         raise UserError(
             f"--store {out}: there is no store; rgr run {as_typed(study, out, overrides)} makes it"
         )

@@ -6,9 +6,11 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from threading import Lock, Thread
+from socket import SHUT_RD
+from threading import Lock, Thread, Timer
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,7 +120,19 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
             return page_of(store.version())
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = ASK_WITHIN
+        def setup(self) -> None:
+            super().setup()
+            self.until = Timer(ASK_WITHIN, self.listen_no_more)
+            self.until.daemon = True
+            self.until.start()
+
+        def listen_no_more(self) -> None:
+            with suppress(OSError):  # the browser is gone
+                self.connection.shutdown(SHUT_RD)
+
+        def finish(self) -> None:
+            self.until.cancel()
+            super().finish()
 
         def do_GET(self) -> None:
             host = self.headers.get("Host", "").partition(":")[0]  # port 80 is left out

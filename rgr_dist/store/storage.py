@@ -91,6 +91,18 @@ class Storage:
         is_local = isinstance(self._fs.base_fs, pafs.LocalFileSystem)
         return Path(self._fs.base_path) if is_local else None
 
+    def check_bucket(self) -> None:
+        """Make sure that a bucket is there, for a store to be made in.
+
+        Raises:
+            StoreError: it is not, or cannot be read.
+        """
+        bucket = self._fs.base_path.partition("/")[0]
+        with self._reported("cannot be read"):
+            is_s3 = isinstance(self._fs.base_fs, pafs.S3FileSystem)
+            if is_s3 and self._fs.base_fs.get_file_info(bucket).type is pafs.FileType.NotFound:
+                raise StoreError(f"--store {self.root}: there is no bucket {bucket}; make it first")
+
     @contextmanager
     def no_new_folders(self, relative: str) -> Iterator[None]:
         """On exit, remove a local folder and its parents if they are new since entry and empty."""

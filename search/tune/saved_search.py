@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from rgr_dist.search.protocol import Probe, ProbeKey
+from rgr_dist.search.tune.one_line import one_line
 from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import Score, ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -106,8 +107,8 @@ class Saved(BaseModel):
             where = ".".join(map(str, fault["loc"]))
             where += ": " if where else ""
             raise ValueError(
-                f"{path} is not the state of a threshold search of this version: {where}"
-                f"{fault['msg']}"
+                f"{one_line(str(path))} is not the state of a threshold search of this version: "
+                f"{one_line(where + fault['msg'])}"
             ) from None
 
     def search(self, question: Question) -> SettingSearch:
@@ -119,11 +120,15 @@ class Saved(BaseModel):
         kept = ScoreFile(None, {})
         for key, mine in SettingSearch(question, kept).asked.items():
             if (its := self.asked.get(key)) != mine:
-                shown = [str(one)[:LONGEST] for one in (its, mine)]
+                shown = [one_line(str(one))[:LONGEST] for one in (its, mine)]
                 raise ValueError(
                     f"the saved search is of another question: {key}: {shown[0]}, not {shown[1]}"
                 )
         kept.scores += [Score(*one) for one in self.scores]
+        try:
+            ScoreFile.check_agree(kept.scores)
+        except ValueError as fault:
+            raise ValueError(f"the saved search is damaged: {fault}") from None
         search = SettingSearch(question, kept)
         trainings = [*self.failed, *self.trained, *(at for at, _ in self.cut)]
         trainings += [(number, value, seed) for number, value, seed, _ in self.errors]
@@ -135,6 +140,7 @@ class Saved(BaseModel):
             not all(value in question.values for value in used)
             or not all(number < len(search.places) for number, _, _ in trainings)
             or not all((probe.cell, probe.arm) in search.places for probe in probes)
+            or not all(len(probe.seeds) == 1 for probe in probes)
         ):
             raise ValueError("the saved search has trainings of other settings or values")
         for number, value, seed, error in self.errors:

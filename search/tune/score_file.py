@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from rgr_dist.search.tune.one_line import one_line
+
 TUNE_WRAPPERS = "ray.tune.trainable.util"
 
 
@@ -29,7 +31,9 @@ class Score(NamedTuple):
 
 
 def _score(line: Any) -> Score:
-    """The score that a line holds; a ValueError or TypeError if it holds none."""
+    """The score that a line holds; a ValueError if it holds none."""
+    if type(line) is not dict or not {"value", "seed", "score"} <= line.keys() <= {*Score._fields}:
+        raise ValueError(f"no score: {json.dumps(line)}")
     made = Score(**line)
     wanted = ((int,), (int,), (int, float), (dict,))
     are_typed = all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True))
@@ -137,23 +141,33 @@ class ScoreFile:
             written = filter(bytes.strip, whole.splitlines())  # an editor may leave empty lines
             lines = [json.loads(line, object_pairs_hook=_once) for line in written]
             scores = [_score(line) for line in lines[1:]]
-            self._check_agree(scores)
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+            self.check_agree(scores)
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
-                f"{self.path} is no file of scores ({error}); give another file"
+                f"{self} is no file of scores ({one_line(str(error))}); give another file"
             ) from None
         if lines and lines[0] != self.about:
             raise ValueError(
-                f"{self.path} holds scores of {json.dumps(lines[0])}, not of "
+                f"{self} holds scores of {json.dumps(lines[0])}, not of "
                 f"{json.dumps(self.about)}; give another file"
             )
         self.scores = scores
         self._size, self._whole = len(content), len(whole + end) if lines else 0
 
-    def _check_agree(self, scores: Sequence[Score]) -> None:
+    def __str__(self) -> str:
+        """Its path, fit for a message."""
+        return one_line(str(self.path))
+
+    @classmethod
+    def check_agree(cls, scores: Sequence[Score]) -> None:
+        """Make sure that no training has two different scores.
+
+        Raises:
+            ValueError: one has.
+        """
         known: dict[tuple[str, int, int], float] = {}
         for value, seed, score, setting in scores:
-            first = known.setdefault((self.key(setting), value, seed), score)
+            first = known.setdefault((cls.key(setting), value, seed), score)
             if first != score and not (math.isnan(first) and math.isnan(score)):
                 raise ValueError(f"two scores of {value}, seed {seed}: {first} and {score}")
 
@@ -176,18 +190,18 @@ class ScoreFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             opened = self.path.open("ab")
         except OSError as error:
-            raise ValueError(f"store: {self.path} cannot be made: {error.strerror}") from None
+            raise ValueError(f"store: {self} cannot be made: {error.strerror}") from None
         with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(
-                    f"{self.path}: another search writes it; wait for it, or give another file"
+                    f"{self}: another search writes it; wait for it, or give another file"
                 ) from None
             except OSError:
                 pass  # a file system without locks
             if file.seek(0, os.SEEK_END) != self._size:
-                raise ValueError(f"{self.path}: another search has written it; run this one again")
+                raise ValueError(f"{self}: another search has written it; run this one again")
             file.seek(file.truncate(self._whole))
             self._file = file
             try:

@@ -13,6 +13,7 @@ from ray.tune.result import AUTO_RESULT_KEYS
 
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.connect import fits
+from rgr_dist.search.tune.one_line import one_line
 from rgr_dist.search.tune.question import Cost, Question, check_slots
 from rgr_dist.search.tune.saved_search import Saved, plain
 from rgr_dist.search.tune.score_file import ScoreFile
@@ -191,7 +192,7 @@ class ThresholdSearch(ProbeSearcher):
         self._look(trial_id, result)
         metric = self.search.question.metric
         if metric not in self._reported and not self.search.kept.scores:
-            reported = ", ".join(sorted(self._reported)) or "nothing"
+            reported = one_line(", ".join(sorted(self._reported))) or "nothing"
             raise ValueError(
                 f"metric: the trainable never reported {metric!r}; it reported {reported}"
             )

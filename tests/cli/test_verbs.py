@@ -345,6 +345,24 @@ def test_output_that_takes_no_more_is_told_in_one_line(first: str, call: list[st
     )
 
 
+@pytest.mark.parametrize("call", [["studies", "--format", "json"], ["studies"]])
+def test_output_to_a_file_that_may_not_grow_or_is_read_only_is_told_in_one_line(
+    call: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "kept").write_text("")
+    for mode, limit in (("w", 0), ("r", resource.RLIM_INFINITY)):
+        with (tmp_path / "kept").open(mode) as file:
+            done = subprocess.run(
+                [*RGR, *call],
+                stdout=file,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),  # noqa: B023
+            )
+        assert done.returncode == 2
+        assert re.fullmatch(r"rgr: the output cannot be written: .*\n", done.stderr)
+
+
 @pytest.mark.parametrize("output", [pytest.param("/dev/full", marks=NEEDS_FULL), "a pipe", None])
 def test_a_command_that_fails_ends_with_its_status_though_it_cannot_say_why(
     output: str | None, tmp_path: Path

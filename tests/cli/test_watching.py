@@ -12,7 +12,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
@@ -137,6 +137,21 @@ def test_whoever_connects_and_asks_nothing_is_not_waited_for(
         assert read(f"{address}/version")
         for reader in silent:
             reader.close()
+
+
+def test_whoever_asks_letter_by_letter_is_not_waited_for(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "ASK_WITHIN", 0.3)
+    with served(finished, tmp_path) as address:
+        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        with socket.create_connection(place, timeout=0.05) as slow:
+            for _ in range(200):  # a letter each 0.05 s
+                slow.sendall(b"G")
+                with suppress(TimeoutError):
+                    slow.recv(1)
+                    return
+    raise AssertionError("it is still waited for")
 
 
 @needs_chromium

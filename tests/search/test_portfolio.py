@@ -373,3 +373,9 @@ def test_an_unknown_cell_and_a_cell_named_twice_are_refused() -> None:
         Portfolio([plan], SeedTest(0.99, 1)).tell("other", 1, 4, 0, 1.0)
     with pytest.raises(ValueError, match=r"^two plans name the same cell$"):
         Portfolio([plan, plan], SeedTest(0.99, 1))
+
+
+@given(ANY, st.integers(1, 4))
+def test_when_to_look_first_only_the_search_decides(cell: SimulatedCell, look: int) -> None:
+    told = replace(cell, test=replace(cell.test, look=look))
+    assert everything(work(told).run().portfolio) == everything(work(cell).run().portfolio)

@@ -82,12 +82,16 @@ def damaged(state: dict[str, Any]) -> Iterator[str]:
         for other in (None, [[1, 2]], {"a": []}, -1, [3]):
             yield json.dumps(state | {key: other})
     trial, probe = next(iter(state["probes"].items()))
-    for change in ({"value": 999}, {"arm": 7}, {"cell": "?"}, {"seeds": "0"}):
+    for change in ({"value": 999}, {"arm": 7}, {"cell": "?"}, {"seeds": "0"}, {"seeds": []}):
         yield json.dumps(state | {"probes": {trial: probe | change}})
     number, value, seed = state["trained"][0]
     for key in ("trained", "failed"):
         yield json.dumps(state | {key: [[number + 9, value, seed]]})
         yield json.dumps(state | {key: [[number, value + 999, seed]]})
+    yield json.dumps(state | {"another \x1b key\n": 0})
+    yield json.dumps(state | {"asked": state["asked"] | {"axis": "\x1b[31m\n"}})
+    value, seed, score, setting = state["scores"][0]
+    yield json.dumps(state | {"scores": [[value, seed, score / 2, setting], *state["scores"]]})
     yield json.dumps(state | {"scores": [[10**400, 0, 0.5, {}]]})
     yield json.dumps(state | {"scores": [[17, 0, "x", {}]]})
     yield json.dumps(state | {"scores": [[17, -1, 0.5, {}]]})
@@ -102,7 +106,7 @@ def test_a_damaged_state_is_refused_in_a_line(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ValueError, match=r"state of a threshold search|saved search") as caught:
             search(over={"depth": [1, 2]}).restore(str(path))
-        assert "\n" not in str(caught.value)
+        assert str(caught.value).isprintable()
         assert ": :" not in str(caught.value)
 
 

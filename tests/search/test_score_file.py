@@ -142,6 +142,7 @@ def test_a_file_without_a_whole_line_is_written_over_only_if_it_is_its_own(
         {"setting": 5},
         {"seed": [1]},
         {"value": 3.0},
+        {"another \x1b key\n": 0},
     ],
 )
 def test_a_line_that_holds_no_score_is_refused_in_one_line(
@@ -152,6 +153,12 @@ def test_a_line_that_holds_no_score_is_refused_in_one_line(
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(ValueError, match=r"^[^\n]*scores\.log is no file of scores \(no score: {"):
         ScoreFile(path, {})
+
+
+def test_a_path_with_control_characters_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "d\x1b\nx").mkdir()
+    with pytest.raises(ValueError, match=r"d\\x1b x is no file of scores \(a folder, "):
+        ScoreFile(tmp_path / "d\x1b\nx", {})
 
 
 def test_a_line_in_which_damage_gives_a_setting_twice_is_refused(tmp_path: Path) -> None:

@@ -81,6 +81,22 @@ def drivers(root: str) -> list[str]:
     return [name for name in names if name.endswith(".json")]
 
 
+def test_a_bucket_that_is_not_there_is_told(
+    gate: Gate, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Told
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_study(tmp_path)
+    nowhere = root.replace("s3://", "s3://not-")
+    for store, said in (
+        (nowhere, "there is no bucket not-"),
+        (root, "there is no store; rgr run "),
+    ):
+        assert call(["status", "small.yaml", "--store", store]) == 2
+        told = capsys.readouterr().err
+        assert len(told.splitlines()) == 1
+        assert f": {said}" in told
+
+
 def test_of_several_drivers_at_once_one_holds_a_bucket(gate: Gate, root: str) -> None:
     gate.latency = 0.01
     tried = threading.Barrier(4)
