@@ -1,6 +1,8 @@
 """Errors that the command line reports in one line, and text that is safe to print."""
 
+import os
 import re
+import shlex
 
 LONGEST_MESSAGE = 2_000
 """Characters to which a message is cut."""
@@ -36,3 +38,15 @@ def shown(text: str) -> str:
     """The text made safe to print: control characters escaped, passwords in URIs masked."""
     text = re.sub(r"://[^\s@/:]*:(?:[^\s@]{0,300}@)+", "://***@", text)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def typed(*words: str) -> str:
+    """Words as they are typed in a shell; bash and zsh know the escapes of unprintable ones."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = os.fsencode(word).decode("latin-1").encode("unicode_escape").decode()
+    return "$'" + escaped.replace("'", "\\'") + "'"

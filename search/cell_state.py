@@ -97,8 +97,12 @@ class CellState:
         """Let the threshold of an arm, if it is known, bound the others."""
         self.found.pop(arm, None)
         if arm not in self.contradicted and self.is_closed(arm):
-            self.found[arm] = self.plan.cost_of(arm, self.brackets[arm].high or 0)
+            self.found[arm] = self._cost(arm)
         self.bound = min(self.found.values(), default=None)
+
+    def _cost(self, arm: int) -> float:
+        """The cost of the smallest value of an arm that is known to pass."""
+        return self.plan.cost_of(arm, self.brackets[arm].high or 0)
 
     @property
     def is_waiting(self) -> bool:
@@ -154,9 +158,7 @@ class CellState:
     @property
     def best_cost(self) -> float | None:
         """Smallest cost known to pass, over all arms that are not contradicted."""
-        arms = self.passing - self.contradicted.keys()
-        costs = [self.plan.cost_of(arm, self.brackets[arm].high or 0) for arm in arms]
-        return min(costs, default=None)
+        return min(map(self._cost, self.passing - self.contradicted.keys()), default=None)
 
     def margin(self, arm: int) -> int | None:
         """Largest value of an arm that is still near the best; None if nothing bounds the arm.
@@ -332,11 +334,8 @@ class CellState:
             mean_score = result.passed.mean_score if result.passed else None
             return rank(result.cost, mean_score, result.arm, self.test.minimise)
 
-        def cost_of(arm: int) -> float:
-            return self.plan.cost_of(arm, self.brackets[arm].high or 0)
-
-        closed = sorted((arm for arm in self.brackets if self.is_closed(arm)), key=cost_of)
-        for _, arms in groupby(closed, cost_of):  # whole results take long, so few are made
+        closed = sorted((arm for arm in self.brackets if self.is_closed(arm)), key=self._cost)
+        for _, arms in groupby(closed, self._cost):  # whole results take long, so few are made
             found = [result for arm in arms if (result := self.result(arm)).status == "found"]
             if found:
                 return min(found, key=rank_of)

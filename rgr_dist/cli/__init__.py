@@ -13,7 +13,6 @@ import atexit
 import errno
 import io
 import os
-import shlex
 import signal
 import sys
 import time
@@ -41,12 +40,12 @@ from rgr_dist.cli import (
 )
 from rgr_dist.cli.listing import nowhere
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
+from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError, typed
 
 TOGETHER = 1.0
 """Seconds after a signal within which further signals count as the same one."""
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE, errno.EBADF)
-"""Errors of an output that takes no more; errors of a file name it, or the store reports them."""
+"""Errors of an output that takes nothing; errors of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
 """Exit status if the output is closed before all of it is written; rich uses the same."""
 
@@ -137,7 +136,8 @@ def _unwritten(error: OSError) -> int:
     """The exit status if output cannot be written; says why, unless its reader left: ``| head``."""
     if isinstance(error, BrokenPipeError):
         return EXIT_UNREAD
-    say_error(f"the output cannot be written: {error.strerror}; give it a file with room")
+    advice = "one that can be written" if error.errno == errno.EBADF else "a file with room"
+    say_error(f"the output cannot be written: {error.strerror}; give it {advice}")
     return EXIT_BAD_INPUT
 
 
@@ -220,4 +220,4 @@ class _Interrupt:
 
 
 def _resume(arguments: Sequence[str]) -> str:
-    return f"resume with: rgr {shlex.join(arguments)}"
+    return f"resume with: rgr {typed(*arguments)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import fields
@@ -12,7 +11,7 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import EXIT_FAILED_RUNS, How, Out, say_error
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, typed
 
 
 def verify(
@@ -58,9 +57,10 @@ def verify(
         )
         return
     sound = sum(rows.num_rows for rows in found.sound.values())
+    kept = f", and {plural(sound, 'sound row')} from them kept" if sound else ""
     say_error(
-        f"{plural(files, 'file')} would be set aside, and {plural(sound, 'sound row')} from them "
-        f"kept: rgr verify --store {shlex.quote(out)} --repair"
+        f"{plural(files, 'file')} would be set aside{kept}:",
+        f"rgr verify --store {typed(out)} --repair",
     )
     raise typer.Exit(EXIT_FAILED_RUNS)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, nowhere
-from rgr_dist.faults import UserError, shown
+from rgr_dist.faults import UserError, shown, typed
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
@@ -117,10 +115,10 @@ def check_output(option: str, path: Path, ending: str = "") -> None:
     """Make sure that a new file is local, and takes the place of no folder, pipe or device.
 
     Args:
-        ending: of its name.
+        ending: what its name must end in.
 
     Raises:
-        UserError: it is a URI, its name ends otherwise, or it would.
+        UserError: it is a URI or would take such a place, or its name has another ending.
     """
     from rgr_dist.study.input_file import exists
 
@@ -167,15 +165,7 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """A study with its options, as a user types them."""
     where = [] if out == "results" else ["--store", out]
     given = [word for one in set_ or () for word in ("--set", one)]
-    return shown(" ".join(map(_quoted, [study, *given, *where])))
-
-
-def _quoted(word: str) -> str:
-    """A word for a shell; bash and zsh know the escapes of one that cannot be printed."""
-    if word.isprintable():
-        return shlex.quote(word)
-    escaped = os.fsencode(word).decode("latin-1").encode("unicode_escape").decode()
-    return "$'" + escaped.replace("'", "\\'") + "'"
+    return shown(typed(study, *given, *where))
 
 
 LONGEST_LINE = 500
@@ -190,7 +180,7 @@ def say_error(text: str, command: str = "") -> None:
     Args:
         command: a command to copy, which ends the line and is never cut.
     """
-    line = f"rgr: {shown(' '.join(text.split()))}"
+    line = f"rgr: {shown(' '.join(part.strip() for part in text.strip().splitlines()))}"
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
     if command:

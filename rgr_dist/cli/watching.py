@@ -120,6 +120,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
             return page_of(store.version())
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = ASK_WITHIN  # of each read and write
+
         def setup(self) -> None:
             super().setup()
             self.until = Timer(ASK_WITHIN, self.listen_no_more)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
+from rgr_dist.faults import typed
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import check_heads, shown_arms, stored_search
@@ -159,7 +159,7 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     is_made = cell.record.task == "construction"  # which no --engine names
     engine = ["--engine", *names] if len(names) == 1 and not is_made else []
     settings = [word for setting in chosen for word in ("--set", setting)]
-    return shlex.join(["rgr", "run", source, *settings, *engine, "--store", "repeat"])
+    return typed("rgr", "run", source, *settings, *engine, "--store", "repeat")
 
 
 def _unused(state: CellState, stored: pd.DataFrame, heads: Sequence[int]) -> int:

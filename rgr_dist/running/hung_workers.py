@@ -6,10 +6,10 @@ ended by Ray's ``kill``, after which its trial is lost as if the worker had died
 still answers, the answer is ignored: Ray has given up the trial, and the same probe has the same
 scores wherever it is trained.
 
-A worker that has not yet named itself is only reported: perhaps there is no room for it. But Ray
-can also lose a worker that it was starting, or the room for it, and Tune waits for that forever. So
-once every probe waits, the search is stuck, and the study goes on with a new Tune, on a new Ray if
-it has started its own.
+A worker that has not yet named itself is not ended, only reported: perhaps there is no room for it.
+But Ray can also lose a worker that it was starting, or the room for it, and Tune waits for that
+forever. So when none has been at work for long enough, the search is stuck, and the study goes on
+with a new Tune, on a new Ray if it has started its own.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class TimeLimits:
 
     Args:
         recorder: knows how fast the runs of each cell are, and shows a line for an overdue probe.
-        starts: how often Ray has been started before; workers get twice as long to begin each time.
+        starts: how often Tune has been started for this before; each time, workers get twice as
+            long to begin.
     """
 
     def __init__(self, recorder: Recorder, searcher: ProbeSearcher, starts: int = 0) -> None:
@@ -90,6 +91,7 @@ class TimeLimits:
         self._shortest = shortest_limit()
         self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
         self._longest_start = self._shortest * 2.0**starts
+        self._nobody_works = 0.0  # seconds
         self._looked = time.monotonic()
 
     def check(self, trials: Iterable[Any]) -> None:
@@ -103,11 +105,14 @@ class TimeLimits:
         now = time.monotonic()
         passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
         waited, self._waited = self._waited, {}
+        self._nobody_works += passed
         for trial in trials:
             probe = self._searcher.probes.get(trial.trial_id)
             if probe is None:
                 continue
             worker = trial.last_result.get(WORKER)
+            if worker is not None:
+                self._nobody_works = 0.0
             key = trial.trial_id, worker is not None
             self._waited[key] = waited.get(key, 0.0) + passed
             limit = self._longest_start if worker is None else self.limit(probe)
@@ -117,9 +122,9 @@ class TimeLimits:
                 if worker is not None:
                     self._searcher.losses.causes[probe.cell, probe.key] = "overdue"
                     ray.kill(worker)
-        probes = self._searcher.probes
-        none_begins = all(self._waited.get((trial, False)) == -math.inf for trial in probes)
-        if probes and none_begins and not self._searcher.is_stuck:
+        if not self._waited:
+            self._nobody_works = 0.0
+        if self._nobody_works > self._longest_start and not self._searcher.is_stuck:
             self._recorder.view.say("no worker begins: the study goes on with a new Ray Tune")
             self._searcher.is_stuck = True
 

@@ -68,10 +68,13 @@ class Summary:
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that Ray is there, and that workers start now, perhaps once more."""
+        """Note that Ray is there, and that workers start now, for the first time or again."""
         self.workers, self._counted = workers, time.monotonic()
         if not self._is_ready:
             self.started = self._counted
+        if self.paced_from is not None:  # the wait for them was no training
+            self.paced_from += self._counted - self.reported
+            self.reported = self._counted
 
     def ready(self) -> None:
         """Note that a worker is ready; time before the first one does not count."""

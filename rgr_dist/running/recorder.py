@@ -49,9 +49,9 @@ class Recorder:
         self.store.append([*own, *others])
         summary = self.summary
         summary.reported = time.monotonic()
+        count = len(self.study.cells)
+        self.view.phase(f"training {count} cell{'s' if count > 1 else ''}")
         if summary.paced_from is None:
-            count = len(self.study.cells)
-            self.view.phase(f"training {count} cell{'s' if count > 1 else ''}")
             summary.paced_from = summary.reported - sum(row["seconds"] for row in own)
         for row in others:
             self.feed.tell(row)

@@ -88,16 +88,16 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         for line in store.left_out:  # where searches started, which is recorded anew
             view.warn(line)
         summary = Summary(started=time.monotonic())
-        is_left = is_stuck = not search.portfolio.is_done
+        is_left = goes_on = not search.portfolio.is_done
         starts = 0
-        while is_stuck:
+        while goes_on:
             if starts:  # go on from the store
-                search = stored_search(study, store, execution.retry_failed)
+                search = stored_search(study, store)
             with _connected(study, search, view, execution) as workers:
                 first_guesses.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.start(workers)
-                is_stuck = _train(study, search, store, view, execution, summary, starts)
+                goes_on = _train(study, search, store, view, execution, summary, starts)
                 summary.stop()
             starts += 1
         store.compact()  # first, as one part is read faster than many
@@ -139,7 +139,7 @@ def _train(
     """Train what the search asks for, until it needs nothing more.
 
     Args:
-        starts: how often Ray has been started before; workers get twice as long to begin each time.
+        starts: how often Tune has been started for this before.
 
     Returns:
         Whether it ended because no worker begins.

@@ -95,13 +95,14 @@ class Storage:
         """Make sure that a bucket is there, for a store to be made in.
 
         Raises:
-            StoreError: it is not, or cannot be read.
+            StoreError: it is not.
         """
-        bucket = self._fs.base_path.partition("/")[0]
-        with self._reported("cannot be read"):
-            is_s3 = isinstance(self._fs.base_fs, pafs.S3FileSystem)
-            if is_s3 and self._fs.base_fs.get_file_info(bucket).type is pafs.FileType.NotFound:
-                raise StoreError(f"--store {self.root}: there is no bucket {bucket}; make it first")
+        bucket, kind = self._fs.base_path.partition("/")[0], None
+        if self._fs.base_fs.type_name == "s3":
+            with suppress(OSError):  # perhaps not all of it may be read
+                kind = self._fs.base_fs.get_file_info(bucket).type
+        if kind is pafs.FileType.NotFound:
+            raise StoreError(f"--store {self.root}: there is no bucket {bucket}; make it first")
 
     @contextmanager
     def no_new_folders(self, relative: str) -> Iterator[None]:

@@ -12,7 +12,6 @@ A run found in two files counts once, or not at all if they contradict each othe
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from rgr_dist.faults import typed
 from rgr_dist.store.lock import Lock
 from rgr_dist.store.parts import (
     PARQUET_END,
@@ -111,7 +111,7 @@ class Store(Storage):
         if count := len(self.conflicting):
             told.append(
                 f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
-                f"them is used; rgr verify --store {shlex.quote(self.root)} names them"
+                f"them is used; rgr verify --store {typed(self.root)} names them"
             )
         told += (
             f"{path} in {self.root} does not say where the searches of some cells started: they "

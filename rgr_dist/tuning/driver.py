@@ -6,22 +6,26 @@ stored before Optuna is told of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
 from ray.tune import with_parameters
 
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
+from rgr_dist.search.confidence_interval import mean
 from rgr_dist.search.tune.lost_workers import in_a_line
 from rgr_dist.search.tune.runner import Watch, run_trials
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
-from rgr_dist.tuning.journal import finished_trials, open_journal
+from rgr_dist.tuning.journal import finished_trials, journal_place, open_journal
 from rgr_dist.tuning.optuna_trials import OptunaTrials
 from rgr_dist.tuning.training_protocol import Tuning, bounds, described, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
@@ -59,12 +63,26 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
     known = {row["run_id"]: score_of(row, test.worst) for row in rows}
     trained = [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes]
 
-    def to_config(params: dict[str, Any], best: float | None) -> dict[str, Any]:
+    def ids_of(params: dict[str, Any]) -> list[str]:
         protocol = rounded(params)
-        ids = [p.run(protocol, s).run_id for p in probes for s in range(study.search.seeds)]
+        return [p.run(protocol, s).run_id for p in probes for s in range(study.search.seeds)]
+
+    for trial in finished_trials(journal, tuning.trials_name):
+        ids = ids_of(trial.params)
+        scores = [known[run_id] for run_id in ids if run_id in known]
+        if trial.state is TrialState.COMPLETE and len(scores) == len(ids):
+            own, stored = float(trial.value or 0), mean(scores)
+            if not math.isclose(own, stored):
+                raise StoreError(
+                    f"{journal_place(store, study)}: trial {trial.number} has the score {own:g}, "
+                    f"and its stored runs have {stored:g}; move it away"
+                )
+
+    def to_config(params: dict[str, Any], best: float | None) -> dict[str, Any]:
+        ids = ids_of(params)
         return {
             "probes": trained,
-            "protocol": protocol,
+            "protocol": rounded(params),
             "seeds": study.search.seeds,
             "best": best,
             "perfect": test.low if test.minimise else test.high,

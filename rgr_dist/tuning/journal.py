@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,8 +24,6 @@ from rgr_dist.study.study import Study
 from rgr_dist.tuning.optuna_trials import FINISHED
 
 Log = dict[str, Any]
-CREATES_TRIAL = 4
-"""Optuna's code of a line that creates the next trial."""
 LARGEST = 1e30
 """Largest value of a tuned key."""
 DAMAGED = (
@@ -47,11 +46,6 @@ class StoredJournal(BaseJournalBackend):
         self.store, self.path = store, path
         whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # drops an unfinished line
         self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
-        created = 0
-        for log in self.logs:  # Optuna leaves lines of unknown trials out, and counts the others
-            created += log["op_code"] == CREATES_TRIAL
-            if log.get("trial_id", -1) >= created:
-                raise ValueError(f"no line creates trial {log['trial_id']}")
 
     def read_logs(self, log_number_from: int) -> Iterable[Log]:
         """The lines from that number on."""
@@ -73,16 +67,21 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     most = math.inf if study.record.minimised else 1.0
     try:
-        journal = JournalStorage(StoredJournal(store, _path(study)))
+        stored = StoredJournal(store, _path(study))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of distributions that an older Optuna wrote
+            journal = JournalStorage(stored)
+        for trial_id in {log["trial_id"]: log for log in stored.logs if "trial_id" in log}:
+            journal.get_trial(trial_id)  # Optuna drops the lines of unknown trials
         for name in optuna.get_all_study_names(journal):
             trials = finished_trials(journal, name)
             for trial in trials:
                 if not trial.params or trial.params.keys() != trials[0].params.keys():
-                    raise ValueError(f"trial {trial.number} has other keys than were tuned")
+                    raise ValueError(f"trial {trial.number} has no keys, or not those of the first")
                 for key, value in trial.params.items():
                     drawn = trial.distributions[key]
                     if not isinstance(drawn, FloatDistribution):
-                        raise ValueError(f"the {key} of trial {trial.number} is drawn otherwise")
+                        raise ValueError(f"trial {trial.number} has a {key} that is no float")
                     _check(trial, key, value, max(0, drawn.low), min(drawn.high, LARGEST))
                 if trial.state is TrialState.COMPLETE:
                     (score,) = trial.values

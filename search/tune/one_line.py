@@ -33,6 +33,11 @@ def printable(text: str) -> str:
     )
 
 
+def escaped(text: str) -> str:
+    """A text on one line, its line breaks escaped too: a path, which must stay as it is."""
+    return printable(text).replace("\n", "\\n")
+
+
 def one_line(text: str) -> str:
     """A text on one line of at most ``LONGEST`` characters."""
     return printable(" ".join(text.split()))[:LONGEST]

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from rgr_dist.search.protocol import Probe, ProbeKey
-from rgr_dist.search.tune.one_line import one_line
+from rgr_dist.search.tune.one_line import escaped, one_line
 from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import Score, ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -107,7 +107,7 @@ class Saved(BaseModel):
             where = ".".join(map(str, fault["loc"]))
             where += ": " if where else ""
             raise ValueError(
-                f"{one_line(str(path))} is not the state of a threshold search of this version: "
+                f"{escaped(str(path))} is not the state of a threshold search of this version: "
                 f"{one_line(where + fault['msg'])}"
             ) from None
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rgr_dist.search.tune.one_line import one_line
+from rgr_dist.search.tune.one_line import escaped, one_line
 
 TUNE_WRAPPERS = "ray.tune.trainable.util"
 
@@ -156,7 +156,7 @@ class ScoreFile:
 
     def __str__(self) -> str:
         """Its path, fit for a message."""
-        return one_line(str(self.path))
+        return escaped(str(self.path))
 
     @classmethod
     def check_agree(cls, scores: Sequence[Score]) -> None:

@@ -146,7 +146,7 @@ class ProbeSearcher(Unsaved, Searcher):
         self._spared.discard(trial_id)
         self._suspects = [one for one in self._suspects if one != probe]
         self.portfolio.release(probe)
-        if not is_lost or self.fault is not None:
+        if not is_lost or self.is_stuck or self.fault is not None:
             return
         if (why := self.losses.add(probe, final)) is not None:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)

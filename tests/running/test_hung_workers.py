@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from contextlib import suppress
@@ -123,8 +124,9 @@ def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_
     trial, ended = (SimpleNamespace(trial_id=name, last_result={}) for name in ("a", "ended"))
     for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
         limits.check([ended, trial])
-        assert (len(told), searcher.is_stuck) == ((2, True) if now > 8 else (0, False))
+        assert len(told) == (2 if now > 8 else 0)
     assert told.pop() == "no worker begins: the study goes on with a new Ray Tune"
+    searcher.is_stuck = False
     name = study.name_of(recorder.feed.cells[probe.cell])
     of_probe = f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds 0, 2: no "
     no_room = "worker has begun for 8 s: there is no room, or it stopped"
@@ -145,6 +147,32 @@ def test_a_worker_that_does_not_begin_is_told_once_and_one_that_does_not_answer_
     recorder.seconds["another cell"] = 2e9
     most = most_work(recorder.feed.cells[probe.cell], probe.arm * probe.value, len(probe.seeds))
     assert limits.limit(probe) == 2**3 * limit_seconds(most, 1.0)
+
+
+@pytest.mark.parametrize("starts", [0, 1])
+def test_a_search_is_stuck_if_nobody_is_at_work_for_longer_than_a_worker_may_take_to_begin(
+    starts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study, now = parse_study(SMALL), 0.0
+    monkeypatch.setattr(hung_workers.time, "monotonic", lambda: now)
+    monkeypatch.setenv(hung_workers.SETTING, "8")
+    monkeypatch.setattr(TimeLimits, "limit", lambda limits, probe: math.inf)
+    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    recorder = Recorder(study, Store(tmp_path), portfolio, Summary(), View())
+    searcher = ProbeSearcher(portfolio, asdict, lambda *result: None, slots=lambda: 2)
+    limits = TimeLimits(recorder, searcher, starts)
+    for name in "ab":
+        searcher.suggest(name)
+    waiting, works = (SimpleNamespace(trial_id=name, last_result={}) for name in "ab")
+    works.last_result = {WORKER: "named"}
+    most = 8 * 2**starts
+    free = 4 * most
+    for now in range(4, free + most + 8, 4):
+        limits.check([waiting, works] if now <= free else [waiting])
+        assert searcher.is_stuck == (now > free + most)
+    probe = searcher.probes["a"]
+    searcher.on_trial_complete("a")  # as some Tunes say of all trials that they stop
+    assert searcher.losses.of(probe) == 0
 
 
 def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:

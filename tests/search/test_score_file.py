@@ -157,7 +157,7 @@ def test_a_line_that_holds_no_score_is_refused_in_one_line(
 
 def test_a_path_with_control_characters_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "d\x1b\nx").mkdir()
-    with pytest.raises(ValueError, match=r"d\\x1b x is no file of scores \(a folder, "):
+    with pytest.raises(ValueError, match=r"d\\x1b\\nx is no file of scores \(a folder, "):
         ScoreFile(tmp_path / "d\x1b\nx", {})
 
 

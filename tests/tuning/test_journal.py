@@ -100,6 +100,7 @@ def test_a_protocol_that_no_trial_can_have_is_told(value: str | None, tmp_path: 
         ("Categorical", {"choices": ["a"]}, 1),
         ("Categorical", {"choices": [0.5]}, 0),
         ("Int", {"step": 1, "low": 1, "high": 2, "log": False}, math.inf),
+        ("IntUniform", {"low": 1, "high": 2}, 1),
     ],
 )
 def test_a_distribution_of_another_kind_is_told(
@@ -122,10 +123,18 @@ def test_trials_whose_lines_have_shifted_are_told(tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of()
     add_trials(store, study, 2)
     place = Path(journal_place(store, study))
-    lines = place.read_text().splitlines(keepends=True)
-    created = [line for line in lines if json.loads(line)["op_code"] == 4]
-    for lost in created:
-        place.write_text("".join(line for line in lines if line is not lost))
+    lines = [json.loads(line) for line in place.read_text().splitlines()]
+    created = [line for line in lines if line["op_code"] == 4]
+    changed = [[line for line in lines if line is not lost] for lost in created]
+    changed += [
+        [{**line, "study_id": 9} if line is lost else line for line in lines] for lost in created
+    ]
+    changed += [
+        [{**line, "trial_id": other} if line.get("trial_id") == 1 else line for line in lines]
+        for other in (-1, 2, 0.5, math.nan, None, [1])
+    ]
+    for logs in changed:
+        place.write_text("".join(json.dumps(log) + "\n" for log in logs))
         with pytest.raises(StoreError, match="not a readable journal: "):
             open_journal(store, study)
 

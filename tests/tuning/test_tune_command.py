@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import shutil
 import subprocess
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -71,6 +72,23 @@ def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
         assert runs.loc[ids[place : place + 3], "score"].mean() == pytest.approx(row["score"])
     present = [row["present_score"] for row in answer["tuned"]]
     assert sum(present) / 2 == pytest.approx(answer["present_score"])
+
+
+def test_a_score_that_the_stored_runs_contradict_is_told(
+    tuned: tuple[Path, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Refused,
+) -> None:
+    folder, answer = tuned
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    journal = tmp_path / "results/studies/small/tuning.journal"
+    text = journal.read_text()
+    assert text.count(f'"values":[{answer["score"]}]') == 1
+    journal.write_text(text.replace(f'"values":[{answer["score"]}]', '"values":[0.875]'))
+    told = "has the score 0.875, and its stored runs have "
+    refused(told, "tune", "small.yaml", "--trials", str(TRIALS), "--cpus", "1", "--D_K", "2")
 
 
 def test_what_is_printed_ends_with_the_command_that_uses_the_protocol(
