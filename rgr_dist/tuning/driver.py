@@ -68,6 +68,11 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
         return [p.run(protocol, s).run_id for p in probes for s in range(study.search.seeds)]
 
     for trial in finished_trials(journal, tuning.trials_name):
+        if trial.params.keys() != tuning.present.keys():
+            raise StoreError(
+                f"{journal_place(store, study)}: trial {trial.number} has other keys than those "
+                f"tuned, {', '.join(tuning.present)}; move it away"
+            )
         ids = ids_of(trial.params)
         scores = [known[run_id] for run_id in ids if run_id in known]
         if trial.state is TrialState.COMPLETE and len(scores) == len(ids):

@@ -110,9 +110,11 @@ class Threshold:
                 text += f"; {self.because.removeprefix(f'passes at {self.axis} = {self.value}, ')}"
         if self.cost is not None:
             text += f"; cost {self.cost:.6g}"
-        if self.fails_above:
-            above = ", ".join(f"{probe.value}" for probe in self.fails_above)
-            text += f"; yet fails above it, at {above}"
+        above = [probe.value for probe in self.fails_above]
+        if above and self.value is None:  # one that was trained ahead of need
+            text += f"; yet a value below {min(above)} passes, as scores shows"
+        elif above:
+            text += f"; yet fails above it, at {', '.join(map(str, above))}"
         if self.stopped_early:
             count = len(self.stopped_early)
             text += f"; {count} trial{'s were' if count > 1 else ' was'} stopped early"

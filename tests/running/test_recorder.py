@@ -116,7 +116,7 @@ def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
         record(recorder, probe)
         recorder.portfolio.release(probe)
         assert len(seen.runs) == before + 1 < 200
-    assert seen.phases == ["training 2 cells"]
+    assert set(seen.phases) == {"training 2 cells"}
     assert seen.last == (study, recorder.portfolio, summary)
     runs, again = recorder.store.runs(), stored_search(study, recorder.store)
     assert tables(study, recorder.portfolio) == tables(study, again.portfolio)
@@ -212,7 +212,7 @@ def test_the_study_is_paced_from_the_first_report_and_its_tables_written_every_t
         record(recorder, Probe(cell, 1, 16, seeds))
         assert is_written() == writes
         assert (summary.reported, summary.paced_from) == (now, 1009.5)
-    assert seen.phases == ["training 1 cell"]
+    assert set(seen.phases) == {"training 1 cell"}
 
 
 def test_the_pace_of_a_cell_is_its_own_or_the_slowest_ones(tmp_path: Path) -> None:

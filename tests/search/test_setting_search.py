@@ -134,6 +134,12 @@ def test_fails_above_a_pass_are_reported_even_where_the_search_did_not_need_them
     assert (one.status, one.value) == ("found", 20)
     assert one.fails_above == (ProbeResult(50, 0.5, 2),)
     assert repr(one).endswith("; yet fails above it, at 50)")
+    kept = ScoreFile(None, {})
+    for seed in (0, 1):
+        kept.add(2, seed, 0.95)
+    one = drive(SettingSearch(ask(values=range(1, 9), guess=8), kept), lambda *run: 0.1)[0]
+    assert (one.status, one.scores[2]) == ("censored", {0: 0.95, 1: 0.95})
+    assert repr(one).endswith("allowed, 8; yet a value below 8 passes, as scores shows)")
 
 
 def test_a_threshold_that_fresh_seeds_refute_is_a_fail() -> None:

@@ -74,7 +74,7 @@ def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
     assert sum(present) / 2 == pytest.approx(answer["present_score"])
 
 
-def test_a_score_that_the_stored_runs_contradict_is_told(
+def test_scores_that_the_stored_runs_contradict_and_other_keys_are_told(
     tuned: tuple[Path, dict[str, Any]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -86,9 +86,17 @@ def test_a_score_that_the_stored_runs_contradict_is_told(
     journal = tmp_path / "results/studies/small/tuning.journal"
     text = journal.read_text()
     assert text.count(f'"values":[{answer["score"]}]') == 1
-    journal.write_text(text.replace(f'"values":[{answer["score"]}]', '"values":[0.875]'))
-    told = "has the score 0.875, and its stored runs have "
-    refused(told, "tune", "small.yaml", "--trials", str(TRIALS), "--cpus", "1", "--D_K", "2")
+    score = f'"values":[{answer["score"]}]'
+    for old, new, told in (
+        (score, '"values":[0.875]', "has the score 0.875, and its stored runs have "),
+        (
+            '"sharpness"',
+            '"sharpnes"',
+            "has other keys than those tuned, learning_rate, sharpness, ",
+        ),
+    ):
+        journal.write_text(text.replace(old, new))
+        refused(told, "tune", "small.yaml", "--trials", str(TRIALS), "--cpus", "1", "--D_K", "2")
 
 
 def test_what_is_printed_ends_with_the_command_that_uses_the_protocol(
