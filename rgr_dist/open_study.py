@@ -22,6 +22,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import CellName, cell_named, heads_named
+from rgr_dist.study.spec import LARGEST_COUNT
 from rgr_dist.study.study import Study as Resolved
 from rgr_dist.study.study_file import load_study, parse_study
 
@@ -282,9 +283,12 @@ class Study:
             or any(one % 1 for one in sizes)
             or m < 2
             or d_model < 1
+            or max(m, d_model) > LARGEST_COUNT
             or not 1 <= relations <= m * m
         ):
-            raise StudyError("predict: give m of 2 or more, d_model of 1 or more, 1 to m² edges")
+            raise StudyError(
+                f"predict: give m from 2, d_model from 1, both to {LARGEST_COUNT}; 1 to m² edges"
+            )
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
         prediction = predict_sizes(fits_of(self._results), *map(int, sizes))

@@ -209,9 +209,12 @@ def test_it_explains_and_predicts_as_the_command_line_does(
         ("64", 16),
         (64, None),
         (64.5, 16),
+        (2**31, 16),
+        (64, 2**31),
+        (10**400, 10**400),
         (64, 16, True),
     ):
-        with pytest.raises(StudyError, match="predict: give m of 2 or more"):
+        with pytest.raises(StudyError, match="predict: give m from 2"):
             study.predict(*sizes)
     h = study.best()["h_star"].iloc[0]  # of numpy's type
     assert study.explain((16, 8), h=h).ends["h"].tolist() == [h]

@@ -41,7 +41,8 @@ def compare(
     if other is None and len(stores) == 1:
         raise UserError("rgr compare takes two studies, or one and --store twice")
     page = None
-    with side_by_side([one, other or one], stores, set_, with_common=True) as (pair, names, store):
+    both = [one, other or one]
+    with side_by_side(both, stores, set_, is_page=True, with_common=True) as (pair, names, store):
         found, rows = answer(pair, names)
         try:
             page = publish_comparison(*pair, names, store)
@@ -76,6 +77,7 @@ def side_by_side(
     studies: Sequence[str],
     stores: Sequence[str],
     set_: list[str] | None,
+    is_page: bool = False,
     with_common: bool = False,
 ) -> Iterator[tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]]:
     """The results of two studies, their names, and the store of the first.
@@ -83,6 +85,7 @@ def side_by_side(
     On exit, says which of them has no run in its store.
 
     Args:
+        is_page: a page of both is to be stored: refuse a changed study, whose page it is not.
         with_common: refuse two studies that have no cell in common.
 
     Raises:
@@ -90,6 +93,7 @@ def side_by_side(
     """
     from rgr_dist.analysis.load import open_results
     from rgr_dist.analysis.report.comparison.pairs import partners_of
+    from rgr_dist.planning.same_question import check_same_question
 
     one, other = studies[0], studies[-1]
     with (
@@ -109,6 +113,9 @@ def side_by_side(
         is_same = one_place == other_place
         if first == second and is_same:
             raise UserError(f"both are {one} in {stores[0]}; give two, or one in two stores")
+        if is_page and set_:
+            check_same_question(first, store, one, is_changed=True)
+            check_same_question(second, its_own, other, is_changed=True)
         its_own = store if is_same else its_own  # it is read, and its damage reported, once
         pair = open_results(first, store), open_results(second, its_own)
         if with_common and not partners_of(pair):

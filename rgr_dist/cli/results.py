@@ -293,7 +293,7 @@ def report(
             check_same_question(results.study, store, studies[0], bool(set_))
             print(shown(publish(results, store).address))
         return
-    with side_by_side(studies, stores, set_) as (pair, names, store):
+    with side_by_side(studies, stores, set_, is_page=True) as (pair, names, store):
         print(shown(publish_comparison(*pair, names, store)))
 
 

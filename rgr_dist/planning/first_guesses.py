@@ -67,6 +67,8 @@ def expectations(study: Study, store: Store) -> dict[str, Expectation]:
     unknown = [cell for cell in study.cells if cell.cell_id not in recorded]
     if not unknown:
         return recorded
+    if study.name in store.no_folders():
+        raise StoreError(f"--store {store.root}: studies/{study.name} is no folder; move it away")
     tables = {name: store.read_study_table(name, "thresholds") for name in store.studies()}
     own = tables.get(study.name)
     if own is not None and own["cell_id"].isin([cell.cell_id for cell in unknown]).any():

@@ -233,6 +233,11 @@ class Store(Storage):
         folders = self.files("studies")
         return sorted(f.base_name for f in folders if f.type == pafs.FileType.Directory)
 
+    def no_folders(self) -> list[str]:
+        """Names of what lies among the folders of studies and is none."""
+        others = (f for f in self.files("studies") if f.type != pafs.FileType.Directory)
+        return [one.base_name for one in others if not one.base_name.startswith(".")]
+
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table of a study: one of ``STUDY_TABLES``."""
         schema = STUDY_TABLES[table]

@@ -181,6 +181,8 @@ def _fault(row: Row) -> str:
         return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
     if row["error"] is not None and row["stop_reason"] != "failed":
         return "it has an error, and its run did not fail"
+    if row["score"] is not None and row["stop_reason"] == "failed":
+        return "it has a score, and its run failed"
     wrong = [key for key, value in (expected | of_cell).items() if row[key] != value]
     return f"its {wrong[0]} is not that of its config" if wrong else ""
 
@@ -210,6 +212,7 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
         "written.json": TypeAdapter(dict[str, Any]).validate_json,
         "tuning.journal": _lines_of,
     }
+    yield from (Problem(f"studies/{name}", "it is no folder") for name in store.no_folders())
     for name in store.studies():
         for there in store.files(f"studies/{name}"):
             path, table = f"studies/{name}/{there.base_name}", Path(there.base_name).stem

@@ -209,6 +209,11 @@ def test_two_studies_are_set_side_by_side(
     page = finished / "results/studies/small/beside-twin/index.html"
     assert capsys.readouterr().out.strip() == str(page)
     assert "small and twin" in page.read_text()
+    kept = page.read_text()
+    for verb in ("compare", "report"):
+        assert call([verb, "small.yaml", "twin.yaml", "--set", "search.seeds=2"]) == 2
+        assert "--set: changes the search of small, whose report" in capsys.readouterr().err
+    assert page.read_text() == kept
     shutil.copytree("results", "copy")
     assert call(["report", "small.yaml", "--store", "results", "--store", "copy"]) == 0
     assert "small in copy" in Path(capsys.readouterr().out.strip()).read_text()

@@ -134,6 +134,17 @@ def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> N
         expectations(study, store)
 
 
+@pytest.mark.parametrize("place", [Path.touch, os.mkfifo, lambda path: path.symlink_to("gone")])
+def test_what_stands_for_the_folder_of_a_study_is_told(
+    place: Callable[[Path], None], tmp_path: Path
+) -> None:
+    store, study = Store(tmp_path), study_of((64, 16))
+    (tmp_path / "studies").mkdir()
+    place(tmp_path / "studies" / study.name)
+    with pytest.raises(StoreError, match=f"studies/{study.name} is no folder; move it away"):
+        expectations(study, store)
+
+
 @pytest.mark.parametrize("place", [Path.mkdir, os.mkfifo])
 def test_a_record_that_is_no_file_is_told(place: Callable[[Path], None], tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of((64, 16))

@@ -55,6 +55,7 @@ def test_a_sound_store_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> No
         ({"cell_id": "0" * 16}, "its cell_id is not that of its config"),
         ({"m": 65}, "its m is not that of its config"),
         ({"error": "lost"}, "it has an error, and its run did not fail"),
+        ({"stop_reason": "failed"}, "it has a score, and its run failed"),
         ({"max_steps": 1}, "its max_steps is not that of its config"),
     ],
 )
@@ -120,12 +121,18 @@ def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     for name in ("thresholds.parquet", "study.yaml", "prior.json"):
         os.mkfifo(tmp_path / "studies/s" / name)
     (tmp_path / "studies/s/laws.json").mkdir()
+    (tmp_path / "studies/text").write_text("")
+    (tmp_path / "studies/.hidden").write_text("")
+    (tmp_path / "studies/gone").symlink_to(tmp_path / "not mounted")
     assert len(store.runs()) == 1
     found = verify(store)
+    assert found.problems[4:6] == [
+        Problem(f"studies/{name}", "it is no folder") for name in ("gone", "text")
+    ]
     names = ["device", "folder", "gone", "pipe"]
     told = [Problem(f"runs/{name}.parquet", "it is no file") for name in names]
     assert found.problems[:4] == told
-    assert len(found.problems) == 8
+    assert len(found.problems) == 10
     repair(store, found, trained_nowhere)
     assert verify(store).problems == []
     assert len(pd.read_parquet(tmp_path / "runs")) == 1
