@@ -91,6 +91,7 @@ class Store(Storage):
         if self._lock is not None:
             yield
             return
+        self.check_bucket()
         lock = Lock(self, does)
         with self.no_new_folders("drivers"):
             lock.acquire()

@@ -194,6 +194,8 @@ def is_known(source: str) -> bool:
 
 def _text(source: str) -> str:
     """The text of a study."""
+    if not source.strip():
+        raise StudyError(f"study {source!r}: no name; give a shipped study, or a YAML file's path")
     names, path = shipped_studies(), Path(source)
     if source in names:
         return shipped_text(source)

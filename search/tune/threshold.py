@@ -111,7 +111,7 @@ class Threshold:
         if self.cost is not None:
             text += f"; cost {self.cost:.6g}"
         above = [probe.value for probe in self.fails_above]
-        if above and self.value is None:  # one that was trained ahead of need
+        if above and (self.value is None or min(above) < self.value):  # one trained ahead of need
             text += f"; yet a value below {min(above)} passes, as scores shows"
         elif above:
             text += f"; yet fails above it, at {', '.join(map(str, above))}"

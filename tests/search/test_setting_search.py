@@ -135,6 +135,13 @@ def test_fails_above_a_pass_are_reported_even_where_the_search_did_not_need_them
     assert one.fails_above == (ProbeResult(50, 0.5, 2),)
     assert repr(one).endswith("; yet fails above it, at 50)")
     kept = ScoreFile(None, {})
+    for value, mean in ((1, 0.95), (2, 0.5)):
+        for seed in (0, 1):
+            kept.add(value, seed, mean)
+    one = drive(SettingSearch(ask(values=range(1, 65), guess=20), kept), score)[0]
+    assert (one.status, one.value) == ("found", 20)
+    assert repr(one).endswith("; yet a value below 2 passes, as scores shows)")
+    kept = ScoreFile(None, {})
     for seed in (0, 1):
         kept.add(2, seed, 0.95)
     one = drive(SettingSearch(ask(values=range(1, 9), guess=8), kept), lambda *run: 0.1)[0]

@@ -87,11 +87,12 @@ def test_a_bucket_that_is_not_there_is_told(
     monkeypatch.chdir(tmp_path)
     write_study(tmp_path)
     nowhere = root.replace("s3://", "s3://not-")
-    for store, said in (
-        (nowhere, "there is no bucket not-"),
-        (root, "there is no store; rgr run "),
+    for verb, store, said in (
+        ("status", nowhere, "there is no bucket not-"),
+        ("run", nowhere, "there is no bucket not-"),
+        ("status", root, "there is no store; rgr run "),
     ):
-        assert call(["status", "small.yaml", "--store", store]) == 2
+        assert call([verb, "small.yaml", "--store", store]) == 2
         told = capsys.readouterr().err
         assert len(told.splitlines()) == 1
         assert f": {said}" in told

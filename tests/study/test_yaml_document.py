@@ -157,6 +157,12 @@ def test_an_unknown_study_is_named_beside_the_valid_ones(name: str, hint: str) -
         assert message == f"study '{name}': unknown; {told}"
 
 
+@pytest.mark.parametrize("name", ["", " \n"])
+def test_a_study_without_a_name_is_told(name: str) -> None:
+    with pytest.raises(StudyError, match="no name; give a shipped study, or a YAML file's path"):
+        load_study(name)
+
+
 def test_overrides_are_read_as_yaml_and_the_last_wins() -> None:
     overrides = ["training.patience=3", "search.heads=[1, 4]", "training.patience=2", "model=max"]
     study = load_study("quickstart", overrides)
