@@ -198,9 +198,11 @@ def _columns_of(text: str) -> dict[str, Any] | None:
     return cell_columns(cell) if is_same else None
 
 
-def _lines_of(journal: str) -> list[Any]:
-    """The lines of a journal as JSON; the last may be unfinished."""
-    return [json.loads(line) for line in journal.splitlines()[: journal.count("\n")]]
+def _lines_of(journal: str) -> list[Row]:
+    """The lines of a journal as JSON; the last may be unfinished, unless it is the only one."""
+    lines = journal.splitlines()
+    whole = lines[: max(1, journal.count("\n"))]
+    return [TypeAdapter(Row).validate_json(line) for line in whole]
 
 
 def _broken_of_studies(store: Store) -> Iterator[Problem]:

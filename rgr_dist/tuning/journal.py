@@ -44,7 +44,10 @@ class StoredJournal(BaseJournalBackend):
 
     def __init__(self, store: Store, path: str) -> None:
         self.store, self.path = store, path
-        whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # drops an unfinished line
+        text = store.read_text(path) or ""
+        whole, end, _ = text.rpartition("\n")  # drops an unfinished line
+        if text and not end:
+            raise ValueError("its first line has no end")
         self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
 
     def read_logs(self, log_number_from: int) -> Iterable[Log]:
@@ -88,8 +91,9 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
                     _check(trial, "score", score, 0, most)
         return journal
     except DAMAGED as error:
+        why = str(error) or type(error).__name__
         raise StoreError(
-            f"{journal_place(store, study)}: not a readable journal: {error}; move it away"
+            f"{journal_place(store, study)}: not a readable journal: {why}; move it away"
         ) from None
 
 

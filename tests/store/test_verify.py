@@ -145,6 +145,11 @@ def test_what_is_kept_of_a_study_and_says_something_else_is_told(text: str, tmp_
     store.write_text("studies/s/prior.json", text)
     store.write_text("studies/s/tuning.journal", "{}\n[1, 2\n")
     store.write_text("studies/t/tuning.journal", '{"a": 1}\n{"torn')
+    for name, journal in (("u", '{"torn'), ("v", '{"a": 1}\n"x"\n')):
+        store.write_text(f"studies/{name}/tuning.journal", journal)
+        path = f"studies/{name}/tuning.journal"
+        assert [one.file for one in verify(store).problems if one.file == path] == [path]
+        store.remove(path)
     names = ("prior.json", "tuning.journal")
     told = [Problem(f"studies/s/{name}", "cannot be read") for name in names]
     assert verify(store).problems == told

@@ -146,6 +146,8 @@ def test_trials_whose_lines_have_shifted_are_told(tmp_path: Path) -> None:
         "nothing of\nthe kind\n",
         "[1]\n",
         '{"op_code": 0}\n',
+        '{"op_code": 0, "torn',
+        '{"op_code":3,"study_id":0,"system_attr":{}}\n',
         '{"op_code": 99}\n',
         "\xff\n",
     ],
