@@ -23,11 +23,16 @@ from rgr_dist.faults import UserError, shown
 
 ANSWER_WITHIN = 5.0
 """Seconds within which storage must answer, except disks and S3, whose faults pyarrow reports."""
-TRY = (
-    "import sys; from pyarrow.fs import FileSystem; "
-    "system, path = FileSystem.from_uri(sys.stdin.read()); system.get_file_info(path)"
-)
-"""A program that opens the URI on its standard input."""
+TRY = """
+import sys
+from pyarrow.fs import FileSystem
+try:
+    system, path = FileSystem.from_uri(sys.stdin.read())
+    system.get_file_info(path)
+except Exception as error:
+    sys.exit(str(error))
+"""
+"""A program that opens the URI on its standard input, or says why it cannot."""
 TRIES = 20
 """How many times to make a folder that other commands may remove as they end."""
 LARGE = 2**26
@@ -258,10 +263,10 @@ def _try(uri: str) -> None:
     except subprocess.TimeoutExpired:
         raise ValueError(f"no answer within {ANSWER_WITHIN:.0f} s") from None
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.splitlines()[-1:])
+        said = " ".join(error.stderr.split())
         advice = "; give a folder, or a URI such as s3://bucket/folder"
         said += advice * ("Unrecognized filesystem type" in said)
-        raise ValueError(re.sub(r"^[\w.]+: ", "", said)) from None
+        raise ValueError(said) from None
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rgr_dist.store import storage
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from tests.store.made_up_runs import run_row, tree
@@ -188,3 +189,11 @@ def test_a_folder_that_may_not_be_entered_is_told_in_one_line(
     monkeypatch.setattr(Path, "exists", denied)
     with pytest.raises(StoreError, match=r"cannot be read: Permission denied$"), store.held("rgr"):
         pass
+
+
+def test_the_whole_reason_why_a_uri_cannot_be_opened_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(storage, "TRY", 'import sys; sys.exit("no token\\nsee the manual")')
+    with pytest.raises(StoreError, match=r"cannot be opened: no token see the manual$"):
+        Store("gs://bucket/results")
