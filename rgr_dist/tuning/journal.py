@@ -16,6 +16,7 @@ import optuna
 from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.store.storage import StoreError
@@ -77,6 +78,9 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
         for trial_id in {log["trial_id"]: log for log in stored.logs if "trial_id" in log}:
             journal.get_trial(trial_id)  # Optuna drops the lines of unknown trials
         for name in optuna.get_all_study_names(journal):
+            wanted = optuna.load_study(study_name=name, storage=journal).directions
+            if wanted != [StudyDirection["MINIMIZE" if study.record.minimised else "MAXIMIZE"]]:
+                raise ValueError(f"{name} looks for another score than the best")
             trials = finished_trials(journal, name)
             for trial in trials:
                 if not trial.params or trial.params.keys() != trials[0].params.keys():

@@ -23,7 +23,9 @@ NAME = "made-up-trials"
 
 def add_trials(store: Store, study: Study, count: int) -> None:
     journal = open_journal(store, study)
-    trials = optuna.create_study(storage=journal, study_name=NAME, load_if_exists=True)
+    trials = optuna.create_study(
+        storage=journal, study_name=NAME, load_if_exists=True, direction="maximize"
+    )
     for _ in range(count):
         trial = trials.ask()
         trial.report(0.5, 1)
@@ -116,6 +118,18 @@ def test_a_distribution_of_another_kind_is_told(
     lines[at] = json.dumps(changed)
     place.write_text("\n".join(lines) + "\n")
     with pytest.raises(StoreError, match=r"not a readable journal: .*; move it away"):
+        open_journal(store, study)
+
+
+@pytest.mark.parametrize("directions", [[], [1], [2, 2]])
+def test_trials_that_look_for_another_score_are_told(directions: list[int], tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 1)
+    place = Path(journal_place(store, study))
+    text = place.read_text()
+    assert text.count('"directions":[2]') == 1
+    place.write_text(text.replace('"directions":[2]', f'"directions":{directions}'))
+    with pytest.raises(StoreError, match="not a readable journal: "):
         open_journal(store, study)
 
 
