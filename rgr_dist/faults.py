@@ -12,7 +12,7 @@ class UserError(Exception):
     """Bad input, or a fault outside the program; the message is one line, cut in the middle."""
 
     def __init__(self, message: str) -> None:
-        line = shown(" ".join(part.strip() for part in message.strip().splitlines()))
+        line = on_one_line(message)
         if len(line) > LONGEST_MESSAGE:
             half = (LONGEST_MESSAGE - 3) // 2
             line = f"{line[:half]} … {line[-half:]}"
@@ -38,6 +38,11 @@ def shown(text: str) -> str:
     """The text made safe to print: control characters escaped, passwords in URIs masked."""
     text = re.sub(r"://[^\s@/:]*:(?:[^\s@]{0,300}@)+", "://***@", text)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def on_one_line(text: str) -> str:
+    """The lines of a text joined into one, made safe to print."""
+    return shown(" ".join(part.strip() for part in text.strip().splitlines()))
 
 
 def typed(*words: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, nowhere
-from rgr_dist.faults import UserError, shown, typed
+from rgr_dist.faults import UserError, on_one_line, shown, typed
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
@@ -180,7 +180,7 @@ def say_error(text: str, command: str = "") -> None:
     Args:
         command: a command to copy, which ends the line and is never cut.
     """
-    line = f"rgr: {shown(' '.join(part.strip() for part in text.strip().splitlines()))}"
+    line = f"rgr: {on_one_line(text)}"
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
     if command:
