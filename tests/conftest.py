@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
@@ -22,54 +21,13 @@ from tests.small_study import Refused, Rgr, write_study
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 
-LONGEST = (
-    "cli/test_faults.py",
-    "engines/fused/test_training.py",
-    "engines/fused/test_evaluation.py",
-    "analysis/test_page_in_browser.py",
-    "engines/lanes/test_transformer.py",
-    "search/test_ray_threshold.py",
-    "engines/test_graphs.py",
-    "docs/test_blocks.py",
-    "cli/test_facts.py",
-    "search/test_ray_searcher.py",
-    "engines/test_agreement.py",
-    "tuning/test_tune_command.py",
-    "engines/lanes/test_lanes.py",
-    "running/test_graph_studies.py",
-    "search/test_retests_and_every_arm.py",
-    "test_kernel_cache.py",
-)
-"""Files that take longest. The first runs the small study on Ray; the second needs no study."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files, so that no process works on one when the others have ended.
-
-    One process runs all tests that need Ray, so that one Ray is started; or a page made up.
-    """
-    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    assert all(path.is_file() for path in places)
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+    """A file's tests run in one process; so do all that need Ray, and all of made-up pages."""
     for item in items:
         needs = getattr(item, "fixturenames", ())
         groups = (name.strip("_") for name in ("_ray", "made") if name in needs)
-        item.add_marker(pytest.mark.xdist_group(next(groups, item.path.stem)))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Let the collector pass over what all tests have imported; else that takes a tenth of them.
-
-    It rests while they are imported, which then takes a fifth less.
-    """
-    gc.disable()
-    done = yield
-    gc.enable()
-    gc.set_threshold(10_000)  # of 700, it looks at all that lives eight times as often
-    gc.collect()
-    gc.freeze()
-    return done
+        item.add_marker(pytest.mark.xdist_group(next(groups, str(item.path))))
 
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads

@@ -1,35 +1,24 @@
-"""Every block of code in README.md and docs/ is run: commands and scripts on small studies.
-
-Those of the README are run each time, and every study is loaded; the rest is ``slow``.
-"""
+"""Every block of code in the README is run on small studies, and the scripts of two pages."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import yaml
-from safetensors.numpy import save_file
 
 from rgr_dist import find_threshold
 from rgr_dist.cli import call
-from rgr_dist.study.study_file import load_study
-from rgr_dist.study.yaml_document import shipped_studies
-from tests.docs.pages import PAGES, README, ROOT, Block, blocks, printed
+from rgr_dist.study.study_file import parse_study
+from tests.docs.pages import README, ROOT, Block, blocks, printed
 from tests.docs.small import small_command, small_script, write_small
 
-HOW_TO = ROOT / "docs/how-to.md"
-COMMANDS = [page for page in PAGES if page.name not in ("tutorial.md", "own-layer.md")]
-"""Pages whose commands may run in any order; those of the others do in ``test_tutorial.py``."""
 PROBE = r"ProbeResult\(value=(\d+), mean_score=([\d.]+).*?\)"
 
 
@@ -51,29 +40,10 @@ def mine(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("block", blocks("yaml"), ids=lambda block: block.name)
-def test_studies_are_valid(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A whole one as it stands, a part of one within the smallest that there is."""
-    monkeypatch.chdir(tmp_path)
-    edges = [f"{item},{(item + 1) % 32}" for item in range(32)]
-    (tmp_path / "my-edges.csv").write_text("\n".join(["source,target", *edges]))
-    first = (ROOT / "rgr_dist/models/first_layer.py").read_text()
-    for name in ("mine.py", "my_layer.py"):
-        (tmp_path / name).write_text(first)
-    (tmp_path / "soft_max.py").write_text(first.replace("temperature", "beta"))
-    table = "source: gpt2-weights/" in block.text
-    if table:
-        rows = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
-        (tmp_path / "gpt2-weights").mkdir()
-        save_file({"wte.weight": rows}, tmp_path / "gpt2-weights/model.safetensors")
-        counts = [f"{token},{40 - token}" for token in range(39)]
-        (tmp_path / "counts.csv").write_text("\n".join(["token,count", *counts]))
-    cells = [{"m": 16, "d_model": 8} if table else {"m": 128, "d_model": 32}]
-    document: dict[str, Any] = {"name": "part", "cells": cells, **yaml.safe_load(block.text)}
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(document))
-    study = load_study("study.yaml")
-    assert study.name == document["name"]
-    assert study.cells
+@pytest.mark.parametrize("block", blocks("yaml", README), ids=lambda block: block.name)
+def test_studies_are_valid(block: Block) -> None:
+    document = yaml.safe_load(block.text)
+    assert parse_study(document).name == document["name"]
 
 
 def test_the_readmes_commands_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,47 +56,14 @@ def test_the_readmes_commands_run(mine: Path, capsys: pytest.CaptureFixture[str]
     assert (mine / "results/studies/mine/report/index.html").exists()
 
 
-@pytest.fixture(scope="module")
-def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every study that a page names, two of them run, and in other stores too."""
-    folder = tmp_path_factory.mktemp("everything")
-    for text in (study_called_mine(README), study_called(HOW_TO, "slower")):
-        write_small(folder, text)
-    for name in (
-        *("base-grid", "softmax", "quickstart", "constructions", "three-curves", "budget"),
-        *(name for name in shipped_studies() if name.startswith("facts")),
-    ):
-        write_small(folder, name)
-    np.save(folder / "vectors.npy", np.random.default_rng(0).normal(size=(64, 16)))
-    (folder / "facts.csv").write_text("key,query,value\nParis,in,France\nRome,in,Italy\n")
-    with chdir(folder):
-        for name in ("base-grid", "softmax", "mine", "quickstart"):
-            assert call(["run", f"{name}.yaml"]) == 0
-    for copy in ("old", "new"):
-        shutil.copytree(folder / "results", folder / copy)
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", [p for p in COMMANDS if blocks("sh", p)], ids=lambda p: p.name)
-def test_the_commands_of_a_page_run(
-    page: Path, everything: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (command for block in blocks("sh", page) for command in block.commands):
-        if command[0] != "rgr" or command[1] == "watch" or "BUCKET" in " ".join(command):
-            continue  # another program, a page that is served until interrupted, no such bucket
-        with chdir(everything):
-            assert call(small_command(command[1:])) == 0, (command, capsys.readouterr().err)
-
-
 def script(page: Path) -> str:
     """The blocks of a page, one after another."""
     return "\n\n".join(block.text for block in blocks("python", page))
 
 
 SCRIPTS = [
-    pytest.param(page, marks=[pytest.mark.slow], id=page.name) for page in PAGES if script(page)
+    pytest.param(page, marks=[pytest.mark.slow], id=page.name)
+    for page in (README, ROOT / "docs/own-trainable.md")
 ]
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pytest_regressions.file_regression import FileRegressionFixture
 
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study_file import parse_study
@@ -336,15 +334,11 @@ def filled(written: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value is not None}
 
 
-def test_bad_studies_are_refused_in_one_line(file_regression: FileRegressionFixture) -> None:
-    """Each as approved in ``test_errors/``; pytest's --force-regen writes that copy anew."""
-    told = []
-    for written in REFUSED:
-        with pytest.raises(StudyError) as error:
-            parse_study(filled(written), where="my.yaml")
-        told.append(f"{written}\n    {one_line(error)}\n".replace(str(Path().absolute()), "."))
-        assert "    my.yaml: " in told[-1]
-    file_regression.check("\n".join(told))
+@pytest.mark.parametrize("written", REFUSED)
+def test_bad_studies_are_refused_in_one_line(written: str) -> None:
+    with pytest.raises(StudyError) as error:
+        parse_study(filled(written), where="my.yaml")
+    assert one_line(error).startswith("my.yaml: ")
 
 
 TAKEN = [  # the largest, smallest or last that is valid of what ``REFUSED`` has too much

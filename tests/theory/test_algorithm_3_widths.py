@@ -5,8 +5,6 @@ At 400 draws that width is itself random, by more than 5 %; so both have the sam
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from rgr_dist.theory.construct import problem_of, signatures_of
 from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.smallest_width import smallest_width
 
-ROOT = Path(__file__).parents[2]
 DRAWS, SHARE = 400, 0.99
 WIDEST = {"rademacher": 130, "bernoulli": 380}
 
@@ -64,5 +61,3 @@ def test_the_smallest_width_is_the_least_of_all(m: int, signatures: str) -> None
 def test_other_draws_move_it_as_the_page_says(signatures: str, widths: list[int]) -> None:
     sets = range(0, len(widths) * DRAWS, DRAWS)
     assert [by_every_width(*asked(64, signatures), first) for first in sets] == widths
-    page = (ROOT / "docs/theory.md").read_text("utf-8")
-    assert f"{min(widths[1:])} to {max(widths[1:])} with {signatures.title()} signatures" in page

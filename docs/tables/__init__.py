@@ -1,1 +1,0 @@
-"""Tables and numbers of the documentation, each made from what it tells of."""

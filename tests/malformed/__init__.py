@@ -1,1 +1,0 @@
-"""Malformed inputs from a seed, and whether the command line refuses each as it should."""
