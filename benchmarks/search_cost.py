@@ -42,7 +42,7 @@ from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.running.run_study import run_study
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import ArmResult, ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell

@@ -9,7 +9,7 @@ from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.worker import train_rows
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from statistics import fmean
 
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, ProbeKey
 
 

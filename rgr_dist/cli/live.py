@@ -20,7 +20,7 @@ from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Playe
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.study.study import Study
 
 DRAW_EVERY = 0.25

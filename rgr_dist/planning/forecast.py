@@ -14,7 +14,7 @@ import pandas as pd
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.search.cell_search import replay, transition_needs
 from rgr_dist.search.cell_state import Assumed, CellState
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.probe_verdict import Verdict
 from rgr_dist.search.protocol import Need, ProbeKey, Want
 from rgr_dist.study.cell import Cell

@@ -21,7 +21,7 @@ from rgr_dist.planning.first_guesses import (
 )
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey, Transition
 from rgr_dist.store.prior import Expectation

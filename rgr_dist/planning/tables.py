@@ -10,7 +10,7 @@ from typing import Any
 from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import ArmResult, ProbeKey, ProbeResult
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis

@@ -11,7 +11,7 @@ from rgr_dist.planning.listing import reason
 from rgr_dist.planning.portfolio import Feed
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.progress import Summary, View
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store

@@ -18,7 +18,7 @@ from typing import Any
 from rgr_dist.planning.listing import sizes_of
 from rgr_dist.planning.portfolio import check_heads
 from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.store.store import Store
 from rgr_dist.study.address import digest
 from rgr_dist.study.cell import Cell

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Losses, is_final
 

@@ -13,7 +13,7 @@ from rgr_dist.search.best_arm import rank
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.confidence_interval import mean
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import (
     ArmResult,
     CellPlan,

@@ -13,7 +13,7 @@ from rgr_dist.analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.running.progress import Summary
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import opened, study_of, trained

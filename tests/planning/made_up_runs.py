@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rgr_dist.planning.portfolio import Feed, open_portfolio
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Study

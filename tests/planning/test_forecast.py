@@ -20,7 +20,7 @@ from rgr_dist.planning.forecast import (
     forecast,
     step_cost,
 )
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer

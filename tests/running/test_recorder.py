@@ -20,7 +20,7 @@ from rgr_dist.running import recorder as module
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import TABLES_EVERY, Recorder
 from rgr_dist.running.worker import train_rows
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import LOST
 from rgr_dist.store.schema import RUNS

@@ -13,7 +13,7 @@ from scipy import stats
 
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.cell_state import CellState, Evidence
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe, Signal
 

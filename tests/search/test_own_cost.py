@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan
 from tests.search.oracles import step

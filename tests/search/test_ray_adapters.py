@@ -10,7 +10,7 @@ import pytest
 from ray import cloudpickle
 from ray.tune.search import Searcher
 
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.old_portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
 from rgr_dist.search.tune.lost_workers import ATTEMPTS, LOW_ON_MEMORY

@@ -1,0 +1,435 @@
+"""The smallest value of each arm at which a probe passes, and the arm where that costs the least.
+
+A probe (arm, value) passes if its mean score over all seeds reaches the target, and it costs arm ×
+value. Larger values are expected to pass wherever smaller ones do. ``Search`` runs the whole search
+from the start on the evidence so far, and stops at the first probe whose outcome is missing. So
+what it says depends on the scores alone: not on their order, on interruptions, or on what ran ahead
+of need.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from rgr_dist.search.seed_test import Scores, SeedTest, Verdict, decimal
+
+Want = Literal["look", "verdict", "every seed", "fresh seeds"]
+"""Seeds of a probe: enough for a pass for now, enough for the verdict, all, or others than those
+before, which confirm a pass."""
+Status = Literal["found", "censored", "pruned", "open"]
+
+
+class Key(NamedTuple):
+    """What identifies a probe within its cell."""
+
+    arm: int
+    value: int
+
+
+class Need(NamedTuple):
+    """A probe that the search cannot go on without: which of its seeds, and why."""
+
+    key: Key
+    want: Want
+    why: str
+
+
+class Decision(NamedTuple):
+    """What a probe of the search showed; ``open`` if a run of it failed."""
+
+    need: Need
+    verdict: Verdict | Literal["open"]
+    scores: Scores
+
+
+class ProbeResult(NamedTuple):
+    """The evidence of one probe: mean score over the seeds that ran."""
+
+    value: int
+    mean_score: float
+    n_seeds: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A cell to search.
+
+    Attributes:
+        axes: the values of each arm, positive and increasing, such as a ``range``. Of an axis of
+            something else, give the positions from 1 on. A search without arms has one, 1.
+        test: the test of a probe.
+        guess: the arm and the cost at which a first pass is expected.
+        keep_within: arms are searched up to this share, or one value, above the best cost; None
+            searches every arm to the end.
+        confirm_seeds: fresh seeds on which the best threshold must pass too; every threshold if
+            ``keep_within`` is None.
+        intervals: find App. A.2's interval of the best threshold.
+        every_value: a grid: probe every value with every seed.
+    """
+
+    axes: Mapping[int, Sequence[int]]
+    test: SeedTest
+    guess: tuple[float, float]
+    keep_within: float | None = 0.10
+    confirm_seeds: int = 0
+    intervals: bool = True
+    every_value: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of an arm.
+
+    Attributes:
+        value: the threshold; None unless found.
+        passed, failed: the certificate: the probes at the threshold and at the value below it. If
+            nothing was found, the largest fail.
+        low, high: if found, the ends of App. A.2's interval, None where not determined. Otherwise
+            the smallest value not excluded, and the smallest known to pass.
+        fresh: the probe of the threshold on fresh seeds; None where that was not asked.
+        first_value: the smallest value that passes on the first seeds: the threshold of a search
+            that confirms nothing.
+        fails_above: larger values that fail: the score does not rise with every value.
+        why: the status in a sentence.
+    """
+
+    arm: int
+    status: Status
+    value: int | None
+    passed: ProbeResult | None
+    failed: ProbeResult | None
+    low: int | None
+    high: int | None
+    fresh: ProbeResult | None
+    first_value: int | None
+    fails_above: tuple[int, ...]
+    why: str
+
+    @property
+    def cost(self) -> int | None:
+        """The cost at the threshold; None unless found."""
+        return None if self.value is None else self.arm * self.value
+
+
+class Missing(Exception):
+    """Needs whose outcomes are not known: here a replay ends."""
+
+    def __init__(self, *needs: Need) -> None:
+        super().__init__(*needs)
+        self.needs = needs
+
+
+class Search:
+    """A cell's search, run up to where the evidence ends.
+
+    Args:
+        evidence: scores by seed of each probe that has any.
+        failed: seeds of each probe that could not be run.
+        assumed: verdicts to assume where the evidence has none, so as to look ahead.
+
+    Attributes:
+        needs: what must be run before it can go on; empty when it is finished.
+        decisions: every probe so far, in order.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        evidence: Mapping[Key, Mapping[int, float]],
+        failed: Mapping[Key, Collection[int]] | None = None,
+        assumed: Mapping[tuple[Key, Want], Verdict] | None = None,
+    ) -> None:
+        self.plan, self.evidence = plan, evidence
+        self.failed, self.assumed = failed or {}, assumed or {}
+        self.needs: tuple[Need, ...] = ()
+        self.decisions: list[Decision] = []
+        self.verdicts: dict[int, dict[int, Verdict]] = {arm: {} for arm in plan.axes}
+        self.first_passes: dict[int, set[int]] = {arm: set() for arm in plan.axes}
+        self.certain: set[Key] = set()  # passes that hold over all seeds, not just for now
+        self.complete: set[Key] = set()  # probes of which every seed was asked for
+        self.confirmed: dict[Key, bool] = {}
+        self.intervals: dict[int, tuple[int | None, int | None]] = {}
+        self.open: set[int] = set()  # arms that a failed run leaves open
+        self._best_cost: tuple[int, int | None] = (0, None)  # after so many decisions
+        try:
+            self._run()
+        except Missing as missing:
+            self.needs = missing.needs
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the search is finished."""
+        return not self.needs
+
+    # ----- the algorithm
+
+    def _run(self) -> None:
+        """Narrow every arm, the likeliest first; confirm the best; then find its interval."""
+        plan, (best_guess, _) = self.plan, self.plan.guess
+        order = sorted(plan.axes, key=lambda arm: (abs(math.log2(arm / best_guess)), arm))
+        if plan.every_value:
+            keys = [Key(arm, value) for arm in order for value in plan.axes[arm]]
+            self._probe(keys, "every seed", "listed in the grid")
+        while True:
+            for arm in order if not plan.every_value else ():
+                self._narrow(arm)
+            if plan.confirm_seeds and self._is_refuted():
+                continue
+            best = self.best()
+            if best and plan.intervals and plan.test.seeds > 1:
+                self._find_interval(best)
+            if self.best() == best:  # else its interval has shown a smaller pass
+                return
+
+    def _narrow(self, arm: int) -> None:
+        """Close in on an arm's threshold, or on a fail at the largest value worth having."""
+        axis = self.plan.axes[arm]
+        while arm not in self.open:
+            low, high = self.bracket(arm)
+            cap = self.cap(arm)
+            if high is None or high >= cap:
+                if low >= cap:
+                    return
+                at, why = cap - 1, f"near the best cost, {self.best_cost()}?"
+                if self.is_kept:
+                    at = self._grow(arm, low)
+                    why = f"grow: fails at {axis[low - 1]}" if low else "no pass is known"
+            elif high > low:
+                fails = f"fails at {axis[low - 1]}" if low else "no fail is known"
+                at, why = _middle(axis, low, high), f"bisect: {fails}, passes at {axis[high]}"
+            elif (key := Key(arm, axis[high])) in self.certain:
+                return
+            else:
+                self._probe([key], "verdict", "certify: does it pass on all seeds?")
+                continue
+            self._probe([Key(arm, axis[at])], "look", why)
+
+    def _grow(self, arm: int, low: int) -> int:
+        """The place of about twice the largest fail, or of the guess."""
+        axis, (_, cost) = self.plan.axes[arm], self.plan.guess
+        wanted = 2 * axis[low - 1] if low else (self.best_cost() or cost) / arm
+        return max(low, min(range(len(axis)), key=lambda at: abs(axis[at] - wanted)))
+
+    def _is_refuted(self) -> bool:
+        """Probe the best threshold, then those of kept arms, on fresh seeds; whether one fails."""
+        kept = [self.threshold(arm) for arm in self.plan.axes if self.is_kept]
+        for keys in ([self.best()], kept):
+            new = [key for key in keys if key and key not in self.confirmed]
+            self._probe(new, "fresh seeds", "confirm: does it pass on fresh seeds?")
+            if not all(self.confirmed.get(key) for key in new):
+                return True
+        return False
+
+    def _find_interval(self, key: Key) -> None:
+        """App. A.2: the smallest values whose 95 % interval reaches, and clears, the target."""
+        axis, test = self.plan.axes[key.arm], self.plan.test
+        at = axis.index(key.value)
+        below = [Key(key.arm, value) for value in reversed(axis[:at])]
+        above = [Key(key.arm, value) for value in axis[at:]]
+        reach = self._edge(below, lambda scores: not test.may_reach(scores))
+        clear = self._edge(above, test.surely_reaches)
+        self.intervals[key.arm] = (
+            None if reach is None else axis[at - reach],
+            None if clear is None or clear == len(above) else axis[at + clear],
+        )
+
+    def _edge(self, keys: Sequence[Key], is_beyond: Callable[[Scores], bool]) -> int | None:
+        """How many come before the first beyond an edge: a few steps, growing ones, then bisect.
+
+        None if a run failed on the way.
+        """
+        before, at, end = 0, 0, len(keys)
+        while before < end:
+            if not self._probe([keys[at]], "every seed", "interval: the spread of seeds"):
+                return None
+            if is_beyond(self.scores(keys[at], "every seed")):
+                end = at
+            else:
+                before = at + 1
+            at = (before + end) // 2 if end < len(keys) else min(at + max(1, at - 4), end - 1)
+        return before
+
+    def _probe(self, keys: Sequence[Key], want: Want, why: str) -> bool:
+        """Note what each probe shows; whether all of them could be run.
+
+        Raises:
+            Missing: the outcome of some is not known yet.
+        """
+        needs = [Need(key, want, why) for key in keys]
+        outcomes = [(need, self.outcome(need)) for need in needs]
+        if missing := [need for need, outcome in outcomes if outcome is None]:
+            raise Missing(*missing)
+        for need, outcome in outcomes:
+            if outcome is not None:
+                self._note(need, outcome)
+        return all(outcome != "open" for _, outcome in outcomes)
+
+    def _note(self, need: Need, outcome: Verdict | Literal["open"]) -> None:
+        key, want, _ = need
+        # Of a probe that failed, what else ran is left out: that depends on the order of trials.
+        scores = {} if outcome == "open" else self.scores(key, want)
+        self.decisions.append(Decision(need, outcome, scores))
+        if outcome == "open":
+            if want != "every seed" or self.plan.every_value:  # an interval may lack an end
+                self.open.add(key.arm)
+            return
+        if want == "fresh seeds":
+            self.confirmed[key] = outcome == "pass"
+        elif outcome == "pass":
+            self.first_passes[key.arm].add(key.value)
+        else:
+            self.first_passes[key.arm].discard(key.value)
+        if want in ("verdict", "every seed"):
+            self.certain.add(key)
+        if want == "every seed":
+            self.complete.add(key)
+        known = self.verdicts[key.arm]
+        if known.get(key.value) != "fail":  # what fails once, stays so
+            known[key.value] = outcome
+
+    # ----- what the evidence says
+
+    def test_of(self, want: Want) -> SeedTest:
+        """The test of a probe over the seeds that are wanted."""
+        if want == "fresh seeds":
+            return self.plan.test.on_fresh(self.plan.confirm_seeds)
+        return self.plan.test.at_first if want == "look" else self.plan.test
+
+    def wave(self, need: Need) -> tuple[int, ...]:
+        """The seeds to train next for a need."""
+        known = self.evidence.get(need.key, {})
+        return self.test_of(need.want).next_wave(known, need.want == "every seed")
+
+    def outcome(self, need: Need) -> Verdict | Literal["open"] | None:
+        """A verdict; ``open`` if a seed of the next wave failed to run; None if none is known."""
+        if not (wave := self.wave(need)):
+            return self.test_of(need.want).verdict(self.scores(need.key, need.want))
+        if (need.key, need.want) in self.assumed:
+            return self.assumed[need.key, need.want]
+        return "open" if set(wave) & set(self.failed.get(need.key, ())) else None
+
+    def scores(self, key: Key, want: Want) -> Scores:
+        """The scores of a probe that the search has asked for: others may have trained more."""
+        return self.test_of(want).needed(self.evidence.get(key, {}), want == "every seed")
+
+    def bracket(self, arm: int) -> tuple[int, int | None]:
+        """How many values fail, from the smallest on, and the place of the first that passes."""
+        axis, known = self.plan.axes[arm], self.verdicts[arm]
+        if not known:
+            return 0, None
+        passing = min((value for value in known if known[value] == "pass"), default=None)
+        fails = [v for v in known if known[v] == "fail" and (passing is None or v < passing)]
+        low = axis.index(max(fails)) + 1 if fails else 0
+        return low, None if passing is None else axis.index(passing)
+
+    def threshold(self, arm: int) -> Key | None:
+        """The smallest pass of an arm, if it holds on all seeds and the value below it fails."""
+        low, high = self.bracket(arm)
+        key = Key(arm, self.plan.axes[arm][low]) if low == high else None
+        return key if key in self.certain and arm not in self.open else None
+
+    def best(self) -> Key | None:
+        """The threshold that costs the least; then the better mean, then the smaller arm."""
+        sign = 1 if self.plan.test.minimise else -1
+
+        def rank(key: Key) -> tuple[int, float, int]:
+            scores = self.scores(key, "verdict")  # none if its pass is assumed
+            loss = sign * self.plan.test.mean(scores) if scores else math.inf
+            return key.arm * key.value, loss, key.arm
+
+        found = (key for arm in self.plan.axes if (key := self.threshold(arm)))
+        return min(found, key=rank, default=None)
+
+    def best_cost(self) -> int | None:
+        """The least cost of a threshold."""
+        if self._best_cost[0] != len(self.decisions):
+            found = (key for arm in self.plan.axes if (key := self.threshold(arm)))
+            cost = min((key.arm * key.value for key in found), default=None)
+            self._best_cost = len(self.decisions), cost
+        return self._best_cost[1]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether arms are searched to the end: nothing bounds them, or nothing shall."""
+        return self.plan.keep_within is None or self.best_cost() is None
+
+    def cap(self, arm: int) -> int:
+        """How many values of an arm are near the best: within the share, or one step above it."""
+        axis, best = self.plan.axes[arm], self.best_cost()
+        if self.plan.keep_within is None or best is None:
+            return len(axis)
+        within = math.floor(best * (1 + decimal(self.plan.keep_within))) // arm
+        no_dearer = best // arm
+        return bisect_right(axis, max(within, no_dearer + (no_dearer > 0)))
+
+    # ----- what it comes to
+
+    def result(self, arm: int) -> Result:
+        """The status of an arm, its threshold and what shows it."""
+        axis, (low, high), cap = self.plan.axes[arm], self.bracket(arm), self.cap(arm)
+        key = self.threshold(arm)
+        fails = f"fails at {axis[low - 1]}" if low else "the smallest there is"
+        passing = None if high is None else axis[high]
+        following = axis[low] if low < len(axis) else axis[-1] + 1
+        value: int | None = None
+        status: Status
+        ends: tuple[int | None, int | None]
+        if key and high is not None and high < cap:
+            status, value, why = "found", key.value, f"passes at {key.value}, {fails}"
+            ends = self.intervals.get(arm, (None, None))
+        elif low == cap == len(axis):
+            status, why = "censored", f"no pass up to {axis[-1]}, the largest allowed"
+            ends = (following, None)
+        elif self.needs or arm in self.open:
+            failed = arm in self.open
+            status, why = "open", "a run failed" if failed else "its search goes on"
+            ends = (following, passing)
+        else:
+            status, ends = "pruned", (axis[cap] if cap < len(axis) else axis[-1] + 1, None)
+            near = f"near the best cost, {self.best_cost()}"
+            why = f"fails up to {axis[cap - 1]}, the largest {near}" if cap else f"none is {near}"
+        refuted = min((k.value for k, holds in self.confirmed.items()
+                       if k.arm == arm and not holds), default=None)  # fmt: skip
+        asked = value if value is not None and Key(arm, value) in self.confirmed else refuted
+        known = self.verdicts[arm]
+        return Result(
+            arm=arm,
+            status=status,
+            value=value,
+            passed=self._shown(arm, value),
+            failed=self._shown(arm, axis[low - 1] if low else None),
+            low=ends[0],
+            high=ends[1],
+            fresh=self._shown(arm, asked, "fresh seeds"),
+            first_value=min(self.first_passes[arm], default=None),
+            fails_above=tuple(
+                v for v in sorted(known) if known[v] == "fail" and passing and v > passing
+            ),
+            why=why if refuted is None else f"{why}; fresh seeds refute {refuted}",
+        )
+
+    def _shown(self, arm: int, value: int | None, want: Want = "verdict") -> ProbeResult | None:
+        """What a probe showed; if fresh seeds refuted it, what it showed on those."""
+        if value is None:
+            return None
+        key = Key(arm, value)
+        if self.confirmed.get(key) is False:
+            want = "fresh seeds"
+        elif want == "verdict" and key in self.complete:
+            want = "every seed"
+        scores = self.scores(key, want)
+        return ProbeResult(value, self.test_of(want).mean(scores), len(scores)) if scores else None
+
+
+def _middle(axis: Sequence[int], low: int, high: int) -> int:
+    """Half the largest fail or pass where they lie far apart, as a ratio; else halfway."""
+    if not low:
+        return min(range(high), key=lambda at: abs(axis[at] - axis[high] / 2))
+    if axis[high] > 2 * axis[low - 1]:
+        wanted = math.isqrt(axis[low - 1] * axis[high])
+        return next(at for at in range(low, high) if axis[at] >= wanted or at == high - 1)
+    return (low + high - 1) // 2
