@@ -12,7 +12,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.rows import cells_of
-from rgr_dist.theory.ranks import summed_rank_bound
+from rgr_dist.facts.ranks import summed_rank_bound
 
 SIZES = ("queries", "h", "d_vo", "d_model")
 """Keys of the sizes in the bound of Prop. 3.5 as a sum."""

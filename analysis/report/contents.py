@@ -18,8 +18,7 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import provenance
 from rgr_dist.analysis.report.sections import cost, summary
 from rgr_dist.analysis.splits import section as accuracy
-from rgr_dist.analysis.theory import phases
-from rgr_dist.analysis.theory import section as theory
+from rgr_dist.analysis.theory import constructions, phases
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.study.errors import StudyError
@@ -42,7 +41,7 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
     (laws.which_law, D_K),
-    (theory.section, D_K),
+    (constructions.section, D_K),
     (agreement.section, D_K),
     (facts.ranks, D_V + TOTAL),
     (facts.taus, D_V + TOTAL),

@@ -16,7 +16,7 @@ from rgr_dist.store.store import Store, table_path
 PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, analysis.__file__)]
 SOURCES = {".py", ".j2", ".css", ".js"}
 """Endings of our files that a report depends on."""
-FROM_OTHERS = ("thresholds", "all_pairs")
+FROM_OTHERS = ("thresholds",)
 """Tables of other studies that the report compares with theory."""
 
 

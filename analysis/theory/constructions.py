@@ -1,128 +1,66 @@
-"""What a store holds about weights constructed, not trained, for the graphs of a study."""
+"""Constructed widths beside what counting requires."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-import pandas as pd
-
-from rgr_dist.analysis.thresholds.known_weights import Origin
-from rgr_dist.store.store import Store
-from rgr_dist.study.address import canonical_json
-from rgr_dist.study.models import MODELS
-from rgr_dist.study.study import Study
-
-ALGORITHM_1 = "algorithm-1"
-OURS = "ours"
-MADE = [record.name for record in MODELS.values() if record.task == "construction"]
-COLUMNS = ("cell_id", "model", "m", "d_model", "h", "d_k", "stop_reason", "score", "config")
-LIMIT = "orthogonal"
-"""Signatures that give Algorithm 1's limit d_k → ∞."""
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
+from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Row, Section
+from rgr_dist.analysis.records import bits_of_graph
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of
+from rgr_dist.theory.bounds import counting_bound
 
 
-@dataclass(frozen=True)
-class Width:
-    """The smallest D_K that a search found exact in every draw, its heads, and how many draws."""
-
-    D_K: int
-    h: int
-    draws: int
-
-
-def construction_runs(store: Store) -> pd.DataFrame:
-    """Every stored run of a construction, with ``COLUMNS``, the score being F1 on all pairs."""
-    kinds = store.runs(columns=["cell_id", "model"])
-    return store.runs(set(kinds.loc[kinds["model"].isin(MADE), "cell_id"]), COLUMNS)
+def section(results: StudyResults) -> Section | None:
+    """The figure of a study of constructions; None for another, or before it found a width."""
+    if results.study.record.task != "construction":
+        return None
+    rows = [row for row in drawn_cells_of(results) if row["D_K"]]
+    if not rows or results.study.record.algorithm == "one-head":
+        return None
+    return Section(
+        name="constructed", title="Constructed widths", figures=(draw_constructed(rows),)
+    )
 
 
-def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
-    """The smallest D_K of ``ours`` that is exact in every draw, by the problem of its cell.
-
-    It comes from the tables of every study in the store that searched for it; if their numbers of
-    draws differ, only those with the most draws count.
+def draw_constructed(rows: Sequence[Row]) -> Figure:
+    """A panel for each d_model: D_K by m, and the counting bound at 1 bit per parameter.
 
     Args:
-        runs: those of ``construction_runs``, which show the problem of each cell.
+        rows: of ``drawn_cells_of``, with a width.
     """
-    problem_of = _problems(runs)
-    found: dict[str, Width] = {}
-    for name in store.studies():
-        table = store.read_study_table(name, "thresholds")
-        if table is None:
-            continue
-        is_exact = (table["status"] == "found") & (table["mean_score"] == 1)
-        own = table[(table["model"] == OURS) & is_exact][
-            ["cell_id", "D_K", "h", "n_seeds"]
-        ].dropna()
-        for cell_id, D_K, h, draws in own.itertuples(index=False):
-            width, problem = Width(int(D_K), int(h), int(draws)), problem_of.get(cell_id)
-            if problem is not None:
-                known = found.setdefault(problem, width)
-                found[problem] = min(known, width, key=lambda one: (-one.draws, one.D_K, one.h))
-    return found
-
-
-def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
-    """How often Algorithm 1 with its printed blocks of d_model recovers graphs, at every size.
-
-    Args:
-        runs: those of ``construction_runs``, of which only those with graphs, embeddings and
-            contexts like the study's count, at any m and d_model.
-
-    Returns:
-        A row for each size, d_k and choice of signatures and tau: ``m, d_model, h, d_k,
-        signatures, tau, draws, exact, success_low, success_high, mean_f1``, with a 95 %
-        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures give the limit
-        d_k → ∞ if d_k is at least the block size, ceil(m / h).
-    """
-    kinds = {_kind(cell.problem_json) for cell in study.cells}
-    kind_of = {cell_id: _kind(problem) for cell_id, problem in _problems(runs).items()}
-    own = runs[
-        (runs["model"] == ALGORITHM_1)
-        & (runs["h"] == -(-runs["m"] // runs["d_model"]))
-        & (runs["stop_reason"] != "failed")
-        & runs["cell_id"].map(kind_of).isin(kinds)
-    ]
-    own = own.assign(exact=own["score"] == 1)
-    table = own.groupby(["cell_id", "h", "d_k"], sort=False, as_index=False).agg(
-        m=("m", "first"),
-        d_model=("d_model", "first"),
-        config=("config", "first"),
-        draws=("score", "size"),
-        exact=("exact", "sum"),
-        mean_f1=("score", "mean"),
+    bound = {
+        row["cell_id"]: counting_bound(bits_of_graph(row), row["d_model"], 1.0) for row in rows
+    }
+    x = log2_axis("m", [row["m"] for row in rows], pad=1.25)
+    y = ratio_axis("D_K", [*(row["D_K"] for row in rows), *filter(None, bound.values())], pad=1.25)
+    panels = []
+    for d_model in sorted({row["d_model"] for row in rows}):
+        own = sorted((row for row in rows if row["d_model"] == d_model), key=lambda row: row["m"])
+        lines = [
+            Line(points=tuple((row["m"], bound[row["cell_id"]]) for row in own), look="guide"),
+            Line(points=tuple((row["m"], row["D_K"]) for row in own), look="series"),
+        ]
+        points = tuple(
+            interval_point(row, row["m"], "D_K", "D_K_low", "D_K_high", h=row["h_star"])
+            for row in own
+        )
+        title = (f"d_model = {d_model}",)
+        panels.append(Panel(title=title, x=x, y=y, lines=tuple(lines), points=points, links=True))
+    return Figure(
+        name="constructed",
+        title="Constructed widths by size",
+        caption=(
+            "The smallest D_K at which the construction is right on all pairs of every draw, by "
+            "the number of items m. Dotted: what counting requires at 1 bit per parameter."
+        ),
+        panels=tuple(panels),
+        legend=(
+            Key(text="counting bound", line="guide"),
+            *head_keys(row["h_star"] for row in rows),
+        ),
+        columns=3,
     )
-    options = [json.loads(config)["cell"].get("construction", {}) for config in table["config"]]
-    table = table.assign(
-        signatures=[_law(option) for option in options],
-        tau=[option.get("tau", "printed") for option in options],
-    )
-    if len(table):
-        from statsmodels.stats.proportion import proportion_confint  # half a second
-
-        low, high = proportion_confint(table["exact"], table["draws"], method="beta")
-        table = table.assign(success_low=low, success_high=high)
-    columns = ["m", "d_model", "h", "d_k", "signatures", "tau", "draws", "exact", "success_low",
-               "success_high", "mean_f1"]  # fmt: skip
-    table = table.reindex(columns=columns)
-    return table.sort_values(["m", "d_model", "signatures", "d_k", "tau"], ignore_index=True)
-
-
-def _law(option: dict[str, Any]) -> str:
-    """The signatures in a run's stored options, with the p of Bernoulli ones: 1/4 unless given."""
-    kind = option.get("signatures") or "rademacher"
-    return f"bernoulli({option.get('p') or 0.25:g})" if kind == "bernoulli" else kind
-
-
-def _problems(runs: pd.DataFrame) -> dict[str, str]:
-    """The problem of each cell by its cell_id."""
-    firsts = runs.drop_duplicates("cell_id")[["cell_id", "config"]]
-    return {cell_id: Origin.of(json.loads(c)["cell"]).problem for cell_id, c in firsts.to_numpy()}
-
-
-def _kind(problem: str) -> str:
-    """A problem without its sizes."""
-    keys = json.loads(problem)
-    return canonical_json({key: keys[key] for key in keys if key not in ("m", "d_model")})

@@ -10,9 +10,9 @@ import numpy as np
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.records import integer
+from rgr_dist.facts.ranks import layer_rank_bound, triples_rank
 from rgr_dist.problem.databases import sample_triples
 from rgr_dist.study.cell import Cell
-from rgr_dist.theory.ranks import layer_rank_bound, triples_rank
 
 
 def problem_of(results: StudyResults, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def problem_of(results: StudyResults, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 @cache
 def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
-    """Bounds on the rank of a cell's database (``theory.ranks``), means over its first seeds."""
+    """Bounds on the rank of a cell's database (``facts.ranks``), means over its first seeds."""
     assert cell.database is not None
     drawn = {
         sample_triples(cell.database, cell.problem_json, seed).tobytes() for seed in range(seeds)
@@ -64,7 +64,7 @@ def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
 
 
 def layer_bound(cell: Cell, h: int, d_vo: int) -> int:
-    """A bound on the rank of a layer's logits (Prop. 3.5, as ``theory.ranks`` proves it)."""
+    """A bound on the rank of a layer's logits (Prop. 3.5, as ``facts.ranks`` proves it)."""
     assert cell.database is not None
     shape = (cell.database.keys, cell.database.queries, cell.database.values)
     return layer_rank_bound(shape, h, d_vo, cell.d_model, cell.facts.residual)

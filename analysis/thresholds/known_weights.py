@@ -34,14 +34,12 @@ from rgr_dist.study.cell import PROBLEM, Cell
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
 
-UNROUNDED = "float32"
-"""The precision of weights as they were trained."""
 CONSTRUCTION = "construction"
 NO_CELL = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What a config that holds no cell raises."""
 SHAPE = ["graph", "degree", "embedding", "m", "d_model", "context_length", "positive_rate"]
 """Columns of a run that are the same in every cell of a problem."""
-READ = ["cell_id", "h", "D_K", "run_id", "seed", "score", "val_score", "model", "stop_reason"]
+READ = ["cell_id", "h", "D_K", "seed", "score", "val_score", "model", "stop_reason"]
 WHOLE = ("proved_draws", "decided_draws", "possible_D_K", "possible_h", "exact_D_K")
 KNOWN = (*WHOLE[:4], "possible_source", "exact_D_K", "exact_source", "limited_by")
 
@@ -221,15 +219,15 @@ def known_weights(results: StudyResults) -> tuple[dict[str, list[Weights]], dict
         own; and the ``Draws`` of one head.
     """
     search, record, (runs, origins) = results.study.search, results.study.record, _runs(results)
-    exact, draws = _exact_runs(results), dict[str, Draws]()
+    draws = dict[str, Draws]()
     probes: dict[tuple[str, int, int], list[tuple[bool, float, bool]]] = {}
-    for cell_id, h, D_K, run_id, seed, score, on_contexts, model, reason in zip(
+    for cell_id, h, D_K, seed, score, on_contexts, model, reason in zip(
         *(runs[name] for name in READ), strict=True
     ):
         origin, is_first = origins[cell_id], seed < search.seeds
         is_made = origin.source == CONSTRUCTION
         judged = on_contexts if is_made and record.algorithm is None else score
-        is_exact = score == 1 if is_made else run_id in exact
+        is_exact = is_made and score == 1
         probes.setdefault((cell_id, h, D_K), []).append((is_first, judged, is_exact))
         if model == "one-head" and is_first:
             known = draws.setdefault(origin.problem, [None] * search.seeds)
@@ -271,19 +269,6 @@ def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Origin]]:
     runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(origins))]
     worst = math.inf if record.minimised else 0.0
     return runs.fillna({"score": worst, "val_score": worst}), origins
-
-
-def _exact_runs(results: StudyResults) -> set[str]:
-    """Trained runs that ``rgr all-pairs`` found right on all pairs."""
-    exact: set[str] = set()
-    if (store := results.store) is None:
-        return exact
-    for name in store.studies():
-        table = store.read_study_table(name, "all_pairs")
-        if table is not None:
-            is_exact = (table["precision"] == UNROUNDED) & (table["failed_pairs"] == 0)
-            exact |= set(table.loc[is_exact, "run_id"])
-    return exact
 
 
 def _origin(cell: Cell) -> Origin:

@@ -3,8 +3,7 @@
 The verbs of ``new_files`` write a study or a layer, those of ``running`` plan a study and run it,
 that of ``watching`` shows one in a browser as it runs. Those of ``results`` print what it found,
 that of ``comparing`` compares two, and that of ``figures`` draws them. ``tuning`` tunes the
-protocol, ``checking`` checks a store, ``construct`` makes weights without training, and ``theory``
-compares theory with data.
+protocol, ``checking`` checks a store, and ``theory`` says what theory requires.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from rich import get_console
 from rgr_dist.cli import (
     checking,
     comparing,
-    construct,
     figures,
     new_files,
     results,
@@ -77,9 +75,6 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
     },
     "Theory": {
         theory.bounds: "rgr bounds --one-head --m 56 --d-model 16",
-        construct.construct: "rgr construct --algorithm 3 --m 64 --find 0.99",
-        theory.all_pairs: "rgr all-pairs quickstart --cell 64,16",
-        theory.geometry: "rgr geometry vectors.npy",
     },
 }
 """The verbs in the groups and the order of ``--help``, each with a command to begin with."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,15 +16,12 @@ from rgr_dist.faults import UserError, on_one_line, shown, typed
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
-    from rgr_dist.study.cell import Cell
     from rgr_dist.study.study import Study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "M,D_MODEL"
 LARGEST = 2**31 - 1
 """The largest size, as in a study."""
-MOST_DRAWS = 1_000_000
-"""Most draws of one command, whose scores are all in memory."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[
@@ -92,23 +89,6 @@ def opened(
 def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
     """Hold the store from the start of a command; at ray:// its driver on the cluster holds it."""
     return nullcontext() if address.startswith("ray://") else store.held(does)
-
-
-def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
-    """A cell whose graphs are drawn, or read from an edge list.
-
-    Raises:
-        StudyError: the cell or the edge list is not valid.
-    """
-    from rgr_dist.study.cell import Cell
-    from rgr_dist.study.edge_list import load_edges
-    from rgr_dist.study.errors import validated, within
-
-    keys = {"m": m, "d_model": d_model, "context": {"length": min(16, m)}, **parts}
-    if file is not None:
-        with within("--graph "):
-            keys["graph"] = load_edges(file)
-    return validated(Cell, keys, "--")
 
 
 def check_output(option: str, path: Path, ending: str = "") -> None:

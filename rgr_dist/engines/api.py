@@ -27,7 +27,7 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 class FactsOutcome:
     """What is kept about a trained layer of facts; L is its logits for all pairs, [|K|, |Q|, |V|].
 
-    The largest rank of an unfolding is a lower bound on a tensor's rank (``theory.ranks``).
+    The largest rank of an unfolding is a lower bound on a tensor's rank (``facts.ranks``).
 
     Attributes:
         argmax_accuracy: share of the asked triples whose value has the largest logit.

@@ -48,7 +48,8 @@ class ConstructionEngine(Engine):
 def _built(run: Run) -> Built:
     record, options = run.cell.record, run.cell.construction
     assert record.algorithm is not None
-    return build(record.algorithm, options, problem_of(run.cell, run.seed), run.h, run.d_k)
+    problem = problem_of(run.cell, run.seed)
+    return build(record.algorithm, problem, run.h, run.d_k, options.iterations)
 
 
 def _outcome(run: Run) -> Outcome:

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.special import softmax
 
 from rgr_dist.engines.api import FactsOutcome, Outcome, StopReason, Weights
+from rgr_dist.facts.logits import all_logits
+from rgr_dist.facts.ranks import logits_rank, places_of_largest, triples_rank
 from rgr_dist.problem.facts_task import FactsTask
 from rgr_dist.study.run import Run
-from rgr_dist.theory.fact_logits import all_logits
-from rgr_dist.theory.ranks import logits_rank, places_of_largest, triples_rank
 
 TAUS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Thresholds on the probability at which every layer is measured."""

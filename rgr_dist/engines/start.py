@@ -34,7 +34,7 @@ def initial_weights(run: Run) -> tuple[Float64Array, Float64Array, float]:
     from rgr_dist.theory.projections import CEILING
 
     problem = problem_of(run.cell, run.seed)
-    layer = build("ours", run.cell.construction, problem, run.h, run.d_k).layer
+    layer = build("ours", problem, run.h, run.d_k).layer
     scale = training.initial_scale**2 * LOGIT / (training.sharpness * (1 - CEILING) / 2)
     lengths = (np.linalg.norm(W, axis=0) for W in (layer.W_Q, layer.W_K))
     query, key = (np.where(length > 0, length, 1.0) for length in lengths)

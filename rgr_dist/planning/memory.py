@@ -130,11 +130,10 @@ def _matching(cell: Cell, D_K: float) -> float:
 
 def _one_head(cell: Cell) -> float:
     """Bytes of looking for weights of one head, and of a proof where there may be none."""
-    from rgr_dist.theory.one_head import certificate_memory, memory  # imports scipy.optimize
-
     is_held = cell.n_edges * math.log(cell.m) <= SURELY_HELD * cell.d_model**2
-    proof = 0.0 if is_held else certificate_memory(cell.d_model)
-    return memory(cell.m, cell.d_model) + proof
+    unknowns = cell.d_model**2 + 1
+    proof = 0.0 if is_held else unknowns * (2.0 * unknowns + 1536)
+    return DOUBLE * (8 * cell.m**2 + 70 * unknowns + proof)
 
 
 def _facts(cell: Cell, D_V: float) -> float:

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from rgr_dist.store.schema import (
-    BITS,
     KEYS,
     KINDS,
     RESULTS,
@@ -45,7 +44,6 @@ CERTIFICATE = TypeAdapter(
 ONCE = {
     "thresholds": ["cell_id", "h", "d_k"],
     "decisions": ["cell_id", "step"],
-    "all_pairs": ["run_id", "precision"],
 }
 """Columns of each table of a study that no two rows share."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
@@ -177,10 +175,6 @@ def _check_agreement(table: pa.Table, name: str) -> None:
     for fault, has_fault in _contradictions()[name].items():
         if table.filter(has_fault).num_rows:  # null is not a fault
             raise ValueError(fault)
-    if name == "all_pairs":
-        bits = [BITS[one] for one in table["precision"].to_pylist()]
-        if table["bits"].to_pylist() != bits:
-            raise ValueError("bits are not those of the precision")
     if name == "thresholds":
         for row in table.select(["n_seeds", "certificate"]).to_pylist():
             _check_certificate(**row)
@@ -203,8 +197,7 @@ def _check_certificate(n_seeds: int | None, certificate: str | None) -> None:
 def _contradictions() -> dict[str, dict[str, pc.Expression]]:
     """What the columns of a row must not say together, for each table of a study."""
     of = pc.field  # to compare one with a number imports pandas, so not every command does
-    is_found, is_exact = of("status") == "found", of("failed_pairs") == 0
-    m = of("m").cast(pa.int64())
+    is_found = of("status") == "found"
     widths = {"D_K": "d_k", "D_V": "d_vo"}
     products = {f"{D} is not h * {d}": of(D) != of("h") * of(d) for D, d in widths.items()}
     return {
@@ -225,13 +218,6 @@ def _contradictions() -> dict[str, dict[str, pc.Expression]]:
             },
         },
         "decisions": products,
-        "all_pairs": {
-            "D_K is not h * d_k": products["D_K is not h * d_k"],
-            "more pairs failed than there are": of("failed_pairs") > m * m,
-            "failed_pairs, f1 and margin contradict each other": ((of("f1") == 1.0) != is_exact)
-            | (is_exact & (of("margin") < 0.0))
-            | (~is_exact & (of("margin") > 0.0)),
-        },
     }
 
 

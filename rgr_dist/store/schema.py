@@ -2,7 +2,6 @@
 
 ``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` and ``DECISIONS``
 belong to one study and can be rebuilt from the runs, the study file and where its searches started.
-``ALL_PAIRS`` is what ``rgr all-pairs`` measured on the runs behind a study's thresholds.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from sys import float_info
-from typing import Literal, get_args
+from typing import get_args
 
 import pyarrow as pa
 
@@ -29,16 +28,6 @@ of ``longer``. 4 added the columns of facts, which are null for every other mode
 ``parameters`` and ``cached`` to runs, which are null except for layers from a file or the zoo. 6
 added the stop_reason ``given_up``.
 """
-
-
-Precision = Literal[
-    "float32", "float16", "bfloat16", "int8", "int7", "int6", "int5", "int4", "int3"
-]
-"""Formats that trained weights are rounded to."""
-BITS: dict[Precision, int] = {
-    name: 16 if name == "bfloat16" else int(name.lstrip("floatin")) for name in get_args(Precision)
-}
-"""Bits per parameter; the one scale of an integer matrix is not counted."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +52,6 @@ TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
 """A time up to the end of the year 9999."""
 STATUS = Kind(pa.string(), words=get_args(Status))
 VERDICT = Kind(pa.string(), words=(*get_args(Verdict), "open"))
-PRECISION = Kind(pa.string(), words=get_args(Precision))
 KINDS: dict[str, dict[str, Kind]] = {}
 """The kind of each column of each table; scores that are shares are at most 1."""
 
@@ -202,24 +190,6 @@ DECISIONS = _table(
     ("D_V", INT, "for facts: h * d_vo"),
 )
 
-ALL_PAIRS = _table(
-    "all_pairs",
-    ("run_id", TEXT, "address of the run that was trained again"),
-    ("cell_id", TEXT, "hash of the part of config that describes the cell"),
-    ("m", INT, "number of items"),
-    ("d_model", INT, "embedding width"),
-    ("h", INT, "number of heads"),
-    ("d_k", INT, "key width of a head"),
-    ("D_K", INT, "h * d_k"),
-    ("seed", INT, "seed"),
-    ("precision", PRECISION, "format to which W_Q and W_K were rounded"),
-    ("bits", INT, "bits per parameter in that format"),
-    ("score", SHARE, "micro-F1 on the sampled test contexts"),
-    ("f1", SHARE, "micro-F1 on all m * m pairs"),
-    ("failed_pairs", PAIRS, "number of wrong pairs, of all pairs"),
-    ("margin", REAL, "how far scores stay from tau; if a pair is wrong, minus the largest miss"),
-)
-
 KEYS = {
     "runs": (
         "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
@@ -227,6 +197,5 @@ KEYS = {
     ),
     "thresholds": ("cell_id", "model", "graph", "degree", "m", "d_model", "h", "status"),
     "decisions": ("cell_id", "m", "d_model", "step", "h", "verdict", "n_seeds"),
-    "all_pairs": tuple(name for name in ALL_PAIRS.names if name != "margin"),
 }  # fmt: skip
-"""Columns of each table that are never null; a margin is if scores overflow."""
+"""Columns of each table that are never null."""

@@ -33,13 +33,13 @@ from rgr_dist.store.parts import (
     written,
 )
 from rgr_dist.store.results import COMPARED, once_each
-from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.storage import Storage, StoreError, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS, "all_pairs": ALL_PAIRS}
+STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ORDER = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "d_vo", "seed"]
 COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from rgr_dist.study.address import canonical_json, cell_address
-from rgr_dist.study.construction import Construction, canonical
+from rgr_dist.study.construction import Construction
 from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.layer import HOW, Layer
@@ -102,8 +102,6 @@ class Cell(Spec):
             decay += 0.0  # no -0.0
         keys = {"weight_decay": decay, "batch_size": size}
         changed: dict[str, Any] = {"training": self.training.model_copy(update=keys)}
-        if self.record.algorithm is not None:
-            changed["construction"] = canonical(self.record.algorithm, self.construction)
         return self.model_copy(update=changed)
 
     def with_limit(self, max_steps: int) -> Cell:

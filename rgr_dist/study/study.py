@@ -183,8 +183,9 @@ class Study(Spec):
             return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
         if cell.record.algorithm is None:
             return cell.model
-        chosen = cell.construction.model_dump(exclude_none=True)
-        return {"construction": cell.record.algorithm, **chosen}
+        algorithm, iterations = cell.record.algorithm, cell.construction.iterations
+        own = {"iterations": iterations} if algorithm == "ours" else {}
+        return {"construction": algorithm, **own}
 
     def written_sizes(self, cell: Cell) -> dict[str, Any]:
         """The part of a cell's entry in a study file that gives its sizes and its database."""

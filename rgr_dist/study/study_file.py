@@ -205,8 +205,7 @@ class _Expansion:
                 f"{place}: {as_written(written)} has no key that names a model; {valid}"
             )
         chosen = validated(ConstructionModel, written, f"{place}.")
-        options = chosen.model_dump(exclude={"construction"})
-        return {"model": construction_name(chosen.construction), "construction": options}
+        return {"model": construction_name(chosen.construction), "construction": chosen.options}
 
     def study(self) -> Study:
         """The study with all its cells."""

@@ -72,7 +72,14 @@ def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]
 
 
 def score_all_pairs(layer: Layer, X: FloatArray, graph: Neighbours) -> Recovery:
-    """Score a layer on all pairs at its tau."""
+    """Score a layer on all pairs at its tau.
+
+    >>> layer = Layer(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]), h=1, tau=0.5)
+    >>> swapped = Neighbours.of_edges(2, np.array([[0, 1], [1, 0]]))
+    >>> found = score_all_pairs(layer, np.eye(2), swapped)
+    >>> found.exact, found.margin
+    (True, 0.5)
+    """
     tp = predicted = 0
     lowest, highest = np.inf, -np.inf
     for first, scores in score_rows(layer, X):
@@ -85,37 +92,6 @@ def score_all_pairs(layer: Layer, X: FloatArray, graph: Neighbours) -> Recovery:
         highest = max(highest, scores.max())
     margin = float(min(lowest - layer.tau, layer.tau - highest))
     return Recovery(tp, predicted, graph.targets.size, margin)
-
-
-def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
-    """The tau with the largest F1: half-way between edges and other pairs if it can separate them.
-
-    If every pair is an edge, it is 1 below the lowest score; if none is, the highest score.
-    Otherwise it lies just below the score of an edge, since lowering it from there towards the
-    next edge could only add false edges.
-    """
-    edges = np.concatenate(
-        [scores[_edges_in(graph, first, len(scores))] for first, scores in score_rows(layer, X)]
-    )
-    if not edges.size:
-        return float(max(scores.max() for _, scores in score_rows(layer, X)))
-    edges.sort()
-    false_from, highest = np.zeros(edges.size + 1, dtype=np.int64), -np.inf
-    for first, scores in score_rows(layer, X):
-        scores[_edges_in(graph, first, len(scores))] = -np.inf
-        highest = max(highest, scores.max())
-        rivals = scores[scores >= edges[0]]
-        # How many edges' scores a rival reaches: with tau just below one, it is a false edge.
-        reached = np.searchsorted(edges, rivals, side="right")
-        false_from += np.bincount(reached, minlength=edges.size + 1)
-    if highest == -np.inf:  # every pair is an edge
-        return float(edges[0] - 1)
-    if highest < edges[0]:
-        return float((edges[0] + highest) / 2)
-    false = false_from[::-1].cumsum()[::-1][1:]
-    kept = np.arange(edges.size, 0, -1)
-    f1 = 2 * kept / (kept + false + edges.size)
-    return float(np.nextafter(edges[int(f1.argmax())], -np.inf))
 
 
 def _edges_in(graph: Neighbours, first: int, rows: int) -> tuple[Ints, Ints]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from scipy.special import betaln
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Graphs = Literal["all", "permutations"]
 
@@ -20,6 +23,9 @@ def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
     m' edges and no loops; with more than m(m-1) edges, which takes self-loops, log₂ C(m², m').
 
     The proofs of the paper use the natural logarithm and its figures log₂; bits use log₂.
+
+    >>> round(graph_bits(4, 4, "permutations"), 4)  # log₂ 24
+    4.585
     """
     if graphs == "permutations":
         return math.lgamma(m + 1) / math.log(2)
@@ -34,37 +40,43 @@ def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> floa
 
     By b (2 d_model D_K + 1) ≥ bits, where the 1 is tau. Each b gives a line, but none is *the*
     bound: a real parameter has no given b, and trained layers hold less than one bit in each.
+
+    >>> counting_bound(bits=321, d_model=16, bits_per_parameter=1)
+    10.0
     """
     return max(0.0, (bits / bits_per_parameter - 1) / (2 * d_model))
 
 
-def margin_bits(margin: float) -> float:
-    """The b of ``counting_bound`` for a margin γ, not a precision: log₂(1 + 3/γ) (Theorem 9.2).
+def counting_table(m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
+    """The D_K that counting requires, for each of ``BITS``.
 
-    The margin is that of weights with ‖U‖, ‖V‖ and |tau| at most 1, eq. (26). Layers that recover
-    different graphs are 2γ or more apart in ‖U - U'‖ + ‖V - V'‖ + |tau - tau'| (Lemma 9.3), so at
-    least 2γ/3 in the largest of the three. Balls of radius γ/3 about them are disjoint and within
-    1 + γ/3 of zero: by volume there are at most (1 + 3/γ)^(2 d_model D_K + 1). The paper's net at
-    γ/4 has (C/γ)^… for an unnamed C, which is the same with a larger b.
+    Args:
+        edges: m', the number of relations; m if left out. If it is m, permutations are listed too.
+
+    Returns:
+        ``graphs, bits_per_parameter, D_K``.
+
+    >>> table = counting_table(m=64, d_model=16).set_index(["graphs", "bits_per_parameter"])
+    >>> print(f"{table.loc[('permutations', 1.0), 'D_K']:.2f}")
+    9.22
     """
-    return math.log2(1 + 3 / margin)
+    import pandas as pd
 
-
-def margin_of(bits: float) -> float | None:
-    """The margin γ whose ``margin_bits`` are ``bits``; None if it is not below 1."""
-    return 3 / (2**bits - 1) if bits > 2 else None
+    relations = m if edges is None else edges
+    kinds: list[Graphs] = ["all", "permutations"] if relations == m else ["all"]
+    return pd.DataFrame(
+        [
+            {
+                "graphs": kind,
+                "bits_per_parameter": b,
+                "D_K": counting_bound(graph_bits(m, relations, kind), d_model, b),
+            }
+            for kind in kinds
+            for b in BITS
+        ]
+    )
 
 
 def bits_per_parameter(bits: float, d_model: int, D_K: int) -> float:
     """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold."""
     return bits / (2 * d_model * D_K + 1)
-
-
-def softmax_floor(length: int) -> float:
-    """The d_k that Lemma 8.2 needs to lift a target above 1/2 in a context of ℓ = ``length`` items.
-
-    With Step 1's scores of 3/4 d_k and 1/4 d_k, (ℓ - 1) exp(-√d_k / 2) < 1 requires
-    d_k > 4 ln²(ℓ - 1): Proposition 8.4's (ln ℓ)² floor with its constant. It bounds only designs of
-    the template, not softmax attention: larger weights reach the same at a smaller d_k.
-    """
-    return 4 * math.log(length - 1) ** 2

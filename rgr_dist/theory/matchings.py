@@ -46,28 +46,22 @@ def blocks(graph: Neighbours, h: int) -> list[Matching]:
     return np.array_split(edges_of(graph), h)
 
 
-def batched(graph: Neighbours, block_size: int) -> list[Matching]:
-    """Matchings of at most ``block_size`` edges, at most ceil(m' / block_size) + Delta of them.
-
-    By König, Delta colours suffice for a bipartite graph. Each class is then cut (Lemma B.8).
-    """
-    return [
-        block
-        for matching in _colour_classes(graph)
-        for block in np.array_split(matching, -(-len(matching) // block_size))
-    ]
-
-
 def equitable(graph: Neighbours, h: int) -> list[Matching]:
     """h matchings whose sizes differ by at most one.
 
-    With h = max(Delta, ceil(m' / B)) none exceeds B. Corollary B.10 takes that for granted, but
-    cutting König's classes (``batched``) can need more heads. Two classes together form paths and
-    even cycles, in which the colours alternate; exchanging the colours of a path that has one more
-    edge of the larger class moves one edge to the smaller class (de Werra).
+    By König, Delta colours suffice for a bipartite graph. With h = max(Delta, ceil(m' / B)) no
+    matching exceeds B. Corollary B.10 takes that for granted, but cutting König's classes into
+    blocks, as Lemma B.8 does, can need more heads. Two classes together form paths and even cycles,
+    in which the colours alternate; exchanging the colours of a path that has one more edge of the
+    larger class moves one edge to the smaller class (de Werra).
 
     Raises:
         ConstructionError: h is below Delta, so that no such matchings exist.
+
+    >>> from rgr_dist.problem.graphs import Neighbours
+    >>> star = Neighbours.of_edges(4, np.array([[0, 1], [0, 2], [0, 3], [1, 2]]))
+    >>> sorted(len(matching) for matching in equitable(star, 3))
+    [1, 1, 2]
     """
     classes = _colour_classes(graph)
     if h < len(classes):

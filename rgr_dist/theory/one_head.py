@@ -29,7 +29,6 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky
 from scipy.optimize import minimize
 
-from rgr_dist.faults import UserError
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import FloatArray, Layer
@@ -80,24 +79,25 @@ class OneHead:
         return None if self.layer is None and self.certificate is None else self.layer is not None
 
 
-class TooLargeError(UserError, ValueError):
-    """No weights were found, and a proof that there are none does not fit in memory."""
-
-
-def decide(embedding: FloatArray, graph: Neighbours, available: float | None = None) -> OneHead:
+def decide(embedding: FloatArray, graph: Neighbours) -> OneHead:
     """Find weights of one head that hold a graph, or prove that there are none.
 
     Args:
         embedding: rows x_i, [m, d_model].
-        available: bytes of memory for verifying a proof; None if unknown, which counts as enough.
-
-    Raises:
-        TooLargeError: there is less memory than a proof takes, and no weights were found.
 
     Returns:
         A layer or a certificate. Neither if the loss has not settled, as can happen right at the
         boundary between the two, or if the certificate is for rows in fewer than d_model dimensions
         and too large for fractions.
+
+    On a line, one head cannot send three items around in a circle; in the plane, it can.
+
+    >>> circle = Neighbours.of_edges(3, np.array([[0, 1], [1, 2], [2, 0]]))
+    >>> decide(np.array([[-1.0], [0.0], [1.0]]), circle).separable
+    False
+    >>> angles = 2 * np.pi * np.arange(3) / 3
+    >>> decide(np.column_stack([np.cos(angles), np.sin(angles)]), circle).separable
+    True
     """
     X: Float64Array = embedding.astype(np.float64)
     basis, scales, directions = np.linalg.svd(X, full_matrices=False)
@@ -120,20 +120,12 @@ def decide(embedding: FloatArray, graph: Neighbours, available: float | None = N
         margin = _margin(nearest, X, graph)
         if margin is not None:
             return OneHead(nearest, margin)
-        if available is not None and certificate_memory(X.shape[1]) > available:
-            continue
         lacks = np.maximum(0.0, 1.0 - y * _scores(found, basis))
         lacks[lacks < FAINT * lacks.max()] = 0.0
         residual = certificate_residual(X, graph, lacks)
         if residual is not None:
             certificate = lacks / lacks.sum()
             return OneHead(nearest, None, certificate, residual / float(lacks.sum()))
-    if available is not None and certificate_memory(X.shape[1]) > available:
-        raise TooLargeError(
-            f"no weights of one head were found at m = {len(X)}, and a proof that there are none "
-            f"takes {certificate_memory(X.shape[1]) / 1e9:,.1f} GB of memory; this machine has "
-            f"{available / 1e9:,.1f} GB; give a smaller d_model"
-        )
     return OneHead(nearest)
 
 
@@ -226,17 +218,6 @@ def _is_near_in_fractions(left: Float64Array, right: Float64Array, signed: Float
         system[others] -= np.outer(system[others, unknown], system[pivot])
     z = [system[pivots[at], -1] if at in pivots else 0 for at in range(len(system))]
     return bool((abs(columns @ np.array(z, dtype=object)) < 1).all())
-
-
-def memory(m: int, d_model: int) -> float:
-    """Peak bytes of the search for weights: mainly several matrices of all pairs."""
-    return 8.0 * (8 * m * m + 70 * (d_model**2 + 1))
-
-
-def certificate_memory(d_model: int) -> float:
-    """Bytes that the verification of a proof takes: A Aᵀ twice, and some columns of A."""
-    rows = d_model**2 + 1
-    return 8.0 * rows * (2 * rows + 3 * PAIRS_AT_ONCE)
 
 
 def _layer(W: Float64Array, tau: float) -> Layer:

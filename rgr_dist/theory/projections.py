@@ -51,6 +51,13 @@ def project(
 
     Args:
         stream: draws the head in which each edge starts.
+
+    >>> from rgr_dist.study.cell import Cell
+    >>> from rgr_dist.theory.construct import problem_of
+    >>> problem = problem_of(Cell(m=32, d_model=8), seed=0)
+    >>> built = project(problem.X, problem.graph, h=4, d_k=4, stream=problem.stream("heads"))
+    >>> built.layer.W_Q.shape, built.iterations < 1000
+    ((8, 16), True)
     """
     basis, to_model = _orthonormal(X)
     problem = _Pairs(basis, edges_of(graph))

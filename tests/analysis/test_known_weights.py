@@ -13,7 +13,6 @@ import pytest
 from rgr_dist.analysis.laws.conclusions import sentences
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.thresholds.known_weights import (
     best_with_known,
     rests_on,
@@ -182,11 +181,6 @@ def test_one_head_is_decided_at_one_width_which_nothing_but_a_proof_limits(store
     study, limit = study_of(ONE_HEAD, search={"heads": [1]}), ("possible_D_K", "limited_by")
     row = made_up.threshold_row(study.cells[0], 1, 16)
     assert told(limits(store, row, study=study), *limit) == [(2, None)]
-    made = made_up.results_of(study, [], [row])
-    shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
-    assert shown is not None
-    words = [point.text for panel in shown.figures[0].panels for point in panel.points]
-    assert words[0].endswith("\ntrained: D_K = 16")
     other = study_of(ONE_HEAD, search={"heads": [1]}, cells=[{"m": 64, "d_model": 8}])
     keep(store, other, 1, 8, 0.3, 0.2, 0.1, **SETTLED)
     runs = [made_up.run_row(other.cells[0], 1, 8, s, 0.2, **SETTLED) for s in range(SEEDS)]
@@ -238,25 +232,3 @@ def test_the_law_of_known_widths_is_theirs_and_stands_only_where_one_is_lower(
     assert law.exponent_low is not None
     assert law.exponent_low < law.exponent
     assert "The smallest known D_K grows as (m′ log₂ m / d_model) to" in sentences(fits)[-1]
-
-
-def test_the_page_sets_three_widths_side_by_side(store: Store) -> None:
-    study = study_of()
-    made = made_up.results_of(study, [], [at(2, 9), at(1, None, **CENSORED), at(4, None)])
-    results = StudyResults(study, made.runs, made.thresholds, store=store)
-    assert section(results) is None
-    keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
-    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.3, 0.2, 0.1, **SETTLED)
-    shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
-    assert shown is not None
-    (table,), (figure,) = shown.shown, shown.figures
-    words = [[column.shown(row) for column in table.columns] for row in table.rows]
-    assert words == [
-        ["(64, 16)", "1", "3 of 3", "–", "–", "–", "proved"],
-        ["(64, 16)", "2", "–", "14 (construction)", "14 (construction)", "18 [18–18]",
-         "optimisation"],
-    ]  # fmt: skip
-    (panel,) = figure.panels
-    marks = {(point.h, point.y, point.hollow, point.arrow) for point in panel.points}
-    assert {(2, 18, False, False), (2, 14, True, False)} < marks
-    assert [point.h for point in panel.points if point.arrow] == [1]

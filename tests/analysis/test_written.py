@@ -68,9 +68,7 @@ def test_whatever_a_report_follows_from_has_it_written_again(tmp_path: Path) -> 
     widths = [{"cell_id": "x", "model": "max", "graph": "permutation", "degree": 1, "m": 2}]
     changes: list[tuple[bool, Callable[[], object]]] = [
         (True, lambda: store.write_study_table("made-up", "thresholds", widths)),
-        (False, lambda: store.write_study_table("made-up", "all_pairs", [])),
         (False, lambda: store.write_study_table("other", "thresholds", widths)),
-        (False, lambda: store.write_study_table("other", "all_pairs", [])),
         (False, lambda: store.write_text(f"{HOME}/prior.json", "{}")),
         (False, lambda: store.append([run_row(cell=small().cells[0], seed=77)])),
     ]

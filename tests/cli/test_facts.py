@@ -107,7 +107,6 @@ def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
         (("run", "mine.yaml", "--gpus", "1"), "trains on CPUs alone"),
         (("run", "mine.yaml", "--engine", "lanes"), "has no kernels for model facts"),
         (("explain", "mine.yaml", "--cell", "facts=32", "--heads", "3"), "d_qk = 3: not in facts"),
-        (("all-pairs", "mine.yaml", "--cell", "facts=32"), "all-pairs is for model max"),
     ],
 )
 def test_what_it_cannot_do_is_told_in_one_line(

@@ -13,6 +13,7 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.constructions import ConstructionEngine
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import load_study, parse_study
 from tests.small_study import Rgr
@@ -54,23 +55,30 @@ def test_every_construction_runs(algorithm: str) -> None:
     assert first.score == again.score == both[0][0].score == both[0][1].score
 
 
-def test_a_study_names_a_construction_and_its_parameters() -> None:
-    keys = {"construction": 3, "signatures": "rademacher"}
-    onehot = {"embedding": {"family": "onehot"}, "cells": [{"m": 16, "d_model": 16}]}
-    study = parse_study(study_of(keys, **onehot))
+@pytest.mark.parametrize("name", [1, "5", "ours", "one-head"])
+def test_a_study_names_a_construction(name: int | str) -> None:
+    study = parse_study(study_of({"construction": name}, search={"heads": [1]}))
     (cell,) = study.cells
-    assert cell.model == "algorithm-3"
-    assert cell.construction.signatures == "rademacher"
+    assert cell.record.algorithm == str(name)
     assert study.search.target == 1.0
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
-    other = parse_study(study_of({"construction": 3}, **onehot)).cells[0]
-    assert other.cell_id != cell.cell_id
-    assert other.problem_json == cell.problem_json  # the same graphs and embeddings
+    trained = parse_study(study_of("max", search={"heads": [1]})).cells[0]
+    assert cell.problem_json == trained.problem_json  # the same graphs and embeddings
+
+
+def test_ours_takes_a_number_of_iterations() -> None:
+    (few, many) = (
+        parse_study(study_of({"construction": "ours", "iterations": n})).cells[0] for n in (4, 1000)
+    )
+    assert few.construction.iterations == 4
+    assert many.cell_id == parse_study(study_of({"construction": "ours"})).cells[0].cell_id
+    with pytest.raises(StudyError, match="iterations"):
+        parse_study(study_of({"construction": 1, "iterations": 4}))
 
 
 def test_a_construction_of_a_trained_model_is_refused() -> None:
     with pytest.raises(ValueError, match="construction: model max does not use it"):
-        Cell.model_validate({"m": 64, "d_model": 16, "construction": {"tau": "best"}})
+        Cell.model_validate({"m": 64, "d_model": 16, "construction": {"iterations": 4}})
 
 
 def test_shipped_constructions_are_those_of_the_base_grid() -> None:

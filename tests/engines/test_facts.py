@@ -14,11 +14,11 @@ from rgr_dist.engines.facts_outcome import TAUS
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.facts.logits import all_logits
+from rgr_dist.facts.ranks import layer_rank_bound
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Database
 from rgr_dist.study.run import Run
-from rgr_dist.theory.fact_logits import all_logits
-from rgr_dist.theory.ranks import layer_rank_bound
 
 SHAPES: dict[str, dict[str, Any]] = {  # keys, queries, values, d_model, h, d_k, d_vo, and settings
     "one of everything": {"sizes": (1, 3, 2, 1, 1, 1, 1)},

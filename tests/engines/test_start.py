@@ -14,7 +14,7 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
 from rgr_dist.theory.all_pairs import score_all_pairs
-from rgr_dist.theory.draws import problem_of
+from rgr_dist.theory.construct import problem_of
 from rgr_dist.theory.layer import Layer
 
 SEEDS = (0, 3)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from rgr_dist.facts.logits import all_logits
 from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
 from rgr_dist.problem.facts_task import initial_facts
-from rgr_dist.theory.fact_logits import all_logits
 from tests.problem.test_facts_task import run_of
 
 

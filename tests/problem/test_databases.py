@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from scipy.stats import chisquare
 
+from rgr_dist.facts.ranks import triples_rank
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.study import assets
 from rgr_dist.study.database import Database
-from rgr_dist.theory.ranks import triples_rank
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "function": {},

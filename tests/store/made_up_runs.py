@@ -78,6 +78,4 @@ def study_row(table: str, **other: Any) -> dict[str, Any]:
     for key in KEYS[table]:
         if kinds[key].type != pa.string():
             keys[key] = min(kinds[key].most, max(kinds[key].least, 2))
-    if table == "all_pairs":
-        keys |= {"D_K": 4, "bits": 3, "failed_pairs": 0, "f1": 1.0, "margin": 0.5}
     return keys | other

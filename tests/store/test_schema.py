@@ -41,13 +41,11 @@ def test_a_stored_part_carries_version_and_meaning(tmp_path: Path) -> None:
         assert field.metadata[b"about"] == RUNS.field(field.name).metadata[b"about"]
 
 
-@pytest.mark.parametrize("name", ["thresholds", "decisions", "all_pairs"])
+@pytest.mark.parametrize("name", ["thresholds", "decisions"])
 def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path)
     assert store.read_study_table("study", name) is None
     rows = [study_row(name, cell_id=cell) for cell in "abc"]
-    if name == "all_pairs":
-        rows = [row | {"run_id": row["cell_id"]} for row in rows]
     store.write_study_table("study", name, rows[:2])
     store.write_study_table("study", name, rows[2:])
     table = store.read_study_table("study", name)
@@ -141,38 +139,13 @@ def test_a_studys_table_without_a_key_is_damaged(table: str, key: str, tmp_path:
         ),
         ("thresholds", {"status": "lost"}, "a status that there is not"),
         ("decisions", {"verdict": "lost"}, "a verdict that there is not"),
-        ("all_pairs", {"precision": "int99"}, "a precision that there is not"),
-        ("all_pairs", {"f1": 7.5}, "f1 is outside its bounds"),
-        (
-            "all_pairs",
-            {"m": 50_000, "failed_pairs": 2_400_000_000, "margin": -0.5, "f1": 0.1},
-            None,
-        ),
-        (
-            "all_pairs",
-            {"m": 4, "failed_pairs": 17, "margin": -0.5, "f1": 0.1},
-            "more pairs failed than there are",
-        ),
-        ("all_pairs", {"f1": 0.4}, "failed_pairs, f1 and margin contradict each other"),
-        ("all_pairs", {"margin": -0.5}, "failed_pairs, f1 and margin contradict each other"),
-        ("all_pairs", {"margin": None}, None),  # scores of huge weights overflow
-        ("all_pairs", {"failed_pairs": 1, "margin": 0.0, "f1": 0.9}, None),  # a score may be tau
-        (
-            "all_pairs",
-            {"failed_pairs": 1, "margin": 0.5, "f1": 0.9},
-            "failed_pairs, f1 and margin contradict each other",
-        ),
-        ("all_pairs", {"bits": 32}, "bits are not those of the precision"),
-        ("all_pairs", {"D_K": 5}, "D_K is not h * d_k"),
-        ("all_pairs", {"run_id": "a"}, "two rows of one run_id, precision"),  # as the other row
-        ("all_pairs", {"failed_pairs": -1}, "failed_pairs is outside its bounds"),
     ],
 )
 def test_values_of_a_studys_table_are_such_as_it_may_hold(
     name: str, row: dict[str, Any], told: str | None, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
-    other = {"all_pairs": {"run_id": "b"}, "thresholds": {"h": 1}, "decisions": {"step": 3}}[name]
+    other = {"thresholds": {"h": 1}, "decisions": {"step": 3}}[name]
     store.write_study_table("study", name, [study_row(name), study_row(name, **{**other, **row})])
     assert (store.read_study_table("study", name) is not None) == (told is None)
     assert store.damaged == ({} if told is None else {f"studies/study/{name}.parquet": told})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rgr_dist.models.edges import score_contexts
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory import all_pairs
-from rgr_dist.theory.all_pairs import Recovery, find_tau, score_all_pairs, score_rows
+from rgr_dist.theory.all_pairs import score_all_pairs, score_rows
 from rgr_dist.theory.layer import Layer
 
 
@@ -63,39 +63,12 @@ def test_f1_is_that_of_the_code_that_scores_trained_weights() -> None:
     assert score_all_pairs(layer, X, graph).f1 == expected
 
 
-def score_at_best_tau(layer: Layer, X: np.ndarray, graph: Neighbours) -> Recovery:
-    return score_all_pairs(replace(layer, tau=find_tau(layer, X, graph)), X, graph)
-
-
 def test_blocks_of_rows_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, X, graph = random_layer(2, 40, 6, 3, 2)
-    whole = score_at_best_tau(layer, X, graph)
+    whole = score_all_pairs(layer, X, graph)
     monkeypatch.setattr(all_pairs, "SCORES_AT_ONCE", 120)
     assert [len(scores) for _, scores in score_rows(layer, X)] == [3] * 13 + [1]
-    assert score_at_best_tau(layer, X, graph) == whole
-
-
-@given(st.integers(0, 10**6), st.integers(2, 10), st.booleans())
-def test_no_threshold_is_better_than_the_best_one(seed: int, m: int, ties: bool) -> None:
-    layer, X, graph = random_layer(seed, m, 4, 2, 2)
-    if ties:  # whole numbers
-        layer, X = replace(layer, W_Q=layer.W_Q.round(), W_K=layer.W_K.round()), X.round()
-    scores, true = plain_scores(layer, X), graph.matrix
-    best = score_at_best_tau(layer, X, graph).f1
-    if not true.any():
-        assert best == 1.0
-        return
-    tries = [scores.min() - 1, *np.nextafter(scores.ravel(), -np.inf), *scores.ravel()]
-    f1 = [2 * ((scores > t) & true).sum() / ((scores > t).sum() + true.sum()) for t in tries]
-    assert best == pytest.approx(max(f1), abs=1e-9)
-
-
-def test_separable_edges_get_the_threshold_half_way() -> None:
-    X = np.eye(4)
-    graph = Neighbours.of_edges(4, np.array([[0, 1], [2, 2]]))
-    scores = np.zeros((4, 4))
-    scores[0, 1], scores[2, 2], scores[3, 3] = 3.0, 2.0, 1.0
-    assert find_tau(Layer(scores, np.eye(4), 1, 0.0), X, graph) == pytest.approx(1.5)
+    assert score_all_pairs(layer, X, graph) == whole
 
 
 def test_a_score_equal_to_tau_is_no_edge() -> None:

@@ -6,12 +6,7 @@ import math
 
 import pytest
 
-from rgr_dist.theory.bounds import (
-    bits_per_parameter,
-    counting_bound,
-    graph_bits,
-    softmax_floor,
-)
+from rgr_dist.theory.bounds import bits_per_parameter, counting_bound, graph_bits
 
 
 @pytest.mark.parametrize("edges", [13, 16])
@@ -47,10 +42,3 @@ def test_bits_of_a_parameter_undo_the_bound() -> None:
     bits = graph_bits(128, 128, "permutations")
     assert counting_bound(bits, 64, bits_per_parameter(bits, 64, 7)) == pytest.approx(7)
     assert bits_per_parameter(bits, 64, 7) == pytest.approx(0.80, abs=0.005)
-
-
-def test_the_softmax_floor_is_where_a_target_gets_half_of_the_weight() -> None:
-    for length in (3, 16, 200):
-        d_k = softmax_floor(length)
-        target, other = math.exp(0.75 * math.sqrt(d_k)), math.exp(0.25 * math.sqrt(d_k))
-        assert target / (target + (length - 1) * other) == pytest.approx(0.5)

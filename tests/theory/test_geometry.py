@@ -65,12 +65,3 @@ def test_a_block_at_the_bound_is_allowed() -> None:
         replace(found, epsilon_d=0.5, rho=found.rho * 0, gamma=found.gamma * 0).largest_block(0.5)
         == 3
     )
-
-
-def test_rows_without_a_scale_are_refused() -> None:
-    with pytest.raises(ValueError, match="two rows or more"):
-        geometry(np.zeros((4, 2)))
-    with pytest.raises(ValueError, match="two rows or more"):
-        geometry(np.ones((1, 2)))
-    with pytest.raises(ValueError, match="whose squares overflow"):
-        geometry(np.full((3, 2), 1e200))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import ConstructionError
-from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
+from rgr_dist.theory.matchings import Matching, blocks, edges_of, equitable, max_degree
 
 EDGES = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, unique=True)
 
@@ -28,17 +28,6 @@ def assert_matchings(found: Sequence[Matching], graph: Neighbours) -> None:
     assert together == sorted(map(tuple, edges_of(graph).tolist()))
 
 
-@given(EDGES, st.integers(1, 9))
-def test_batches_hold_every_edge_once_in_as_many_heads_as_promised(
-    pairs: list[tuple[int, int]], size: int
-) -> None:
-    graph = graph_of(pairs)
-    found = batched(graph, size)
-    assert_matchings(found, graph)
-    assert max(map(len, found)) <= size
-    assert len(found) <= -(-len(pairs) // size) + max_degree(graph)
-
-
 @given(EDGES, st.integers(0, 8))
 def test_equitable_matchings_differ_by_one_edge_at_most(
     pairs: list[tuple[int, int]], more: int
@@ -49,15 +38,6 @@ def test_equitable_matchings_differ_by_one_edge_at_most(
     assert_matchings(found, graph)
     assert len(found) == h
     assert max(map(len, found)) - min(map(len, found)) <= 1
-
-
-def test_the_equitable_colouring_saves_heads_that_cutting_does_not() -> None:
-    """Three disjoint stars: Delta classes of 3 edges, cut at 2, waste half of every second head."""
-    graph = graph_of([(hub, 4 * hub + leaf) for hub in range(3) for leaf in range(3)])
-    assert len(batched(graph, 2)) == 6
-    assert max(map(len, equitable(graph, 5))) == 2
-    cycle = graph_of([(i, (i + 1) % 12) for i in range(12)])
-    assert [len(batch) for batch in batched(cycle, 4)] == [4, 4, 4]
 
 
 def test_too_few_heads_are_refused() -> None:

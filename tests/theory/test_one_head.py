@@ -16,11 +16,8 @@ from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.construct import problem_of
 from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.one_head import (
-    TooLargeError,
-    certificate_memory,
     certificate_residual,
     decide,
-    memory,
 )
 
 FEW_ITEMS = [(2, 1, 1), (3, 1, 1), (4, 3, 1), (5, 4, 2)]
@@ -213,12 +210,3 @@ def test_weights_of_one_head_are_a_layer_of_full_width() -> None:
     layer = decide(X, graph).layer
     assert isinstance(layer, Layer)
     assert (layer.h, layer.d_k, layer.W_Q.shape) == (1, 9, (9, 9))
-
-
-def test_memory_for_a_proof_is_asked_for_only_where_no_weights_are_found() -> None:
-    assert decide(*drawn(3, 24, 12), available=0.0).layer is not None
-    with pytest.raises(
-        TooLargeError, match=r"m = 20, and a proof that there are none takes 0\.0 GB"
-    ):
-        decide(*drawn(0, 20, 5), available=0.0)
-    assert certificate_memory(400) > 1e11 > memory(400, 400)

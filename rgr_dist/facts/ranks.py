@@ -194,16 +194,6 @@ def summed_rank_bound(queries: int, h: int, d_vo: int, d_model: int) -> int:
     return d_model + h * d_vo * queries
 
 
-def least_value_width(
-    shape: tuple[int, int, int], rank: int, d_model: int, residual: bool
-) -> int | None:
-    """The least h d_vo at which ``layer_rank_bound`` allows a rank; None if no width does."""
-    widths = range(1, d_model + 1)  # a wider layer has no higher bound
-    return next(
-        (D_V for D_V in widths if layer_rank_bound(shape, 1, D_V, d_model, residual) >= rank), None
-    )
-
-
 def places_of_largest(logits: Tensor) -> npt.NDArray[np.int64]:
     """The positions of ones in argmax(L), [|K| |Q|, 3]: key, query and value of each pair."""
     keys, queries = np.indices(logits.shape[:2]).reshape(2, -1)

@@ -7,28 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from scipy.special import softmax
 
-from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
-from rgr_dist.problem.databases import sample_triples, tensor
-from rgr_dist.study.database import Database
-from rgr_dist.theory.cp_rank import cp_error, cp_rank
-from rgr_dist.theory.fact_logits import all_logits
-from rgr_dist.theory.one_value_layer import one_value_layer
-from rgr_dist.theory.ranks import (
+from rgr_dist.facts.logits import all_logits
+from rgr_dist.facts.ranks import (
     exact_rank,
     layer_rank_bound,
-    least_value_width,
     logits_rank,
     places_of_largest,
     summed_rank_bound,
     triples_rank,
     unfoldings,
 )
+from rgr_dist.problem.databases import sample_triples, tensor
+from rgr_dist.study.database import Database
 
 sides = st.integers(1, 5)
 whole_matrices = st.tuples(sides, sides).flatmap(
@@ -180,64 +175,6 @@ def test_argmax_and_softmax_raise_a_rank_of_two_to_any(size: int) -> None:
     assert triples_rank(places_of_largest(logits)).lower == size
     places = np.argwhere(softmax(8 * logits, axis=2) >= 0.99)
     assert triples_rank(places).lower == size
-
-
-@given(any_triples(), st.sampled_from([0.5, 0.95, 0.999]))
-@settings(max_examples=60, deadline=None)
-def test_one_value_dimension_holds_any_database(
-    drawn: tuple[np.ndarray, tuple[int, int, int]], tau: float
-) -> None:
-    """Token by token, as trained layers are judged; and its logits have rank |Q| + 1 at most."""
-    triples, shape = drawn
-    triples = triples[np.unique(triples[:, :2], axis=0, return_index=True)[1]]
-    weights = one_value_layer(triples, shape, tau)
-    theta = {name: torch.from_numpy(value) for name, value in weights.items()}
-    keys, queries, values = torch.from_numpy(triples).T
-    told = token_logits(keys, queries, theta, h=1, residual=True)
-    assert right_by_argmax(told, values).all()
-    assert right_by_softmax(told, values, tau).all()
-    assert weights["W_V"].shape[1] == 1
-    assert logits_rank(all_logits(weights, 1, residual=True)) <= shape[1] + 1
-
-
-def test_argmax_raises_the_rank_of_a_layer_as_far_as_one_likes() -> None:
-    """Of |Q| = 1 and n keys with n values: rank two, or the database's n."""
-    for n in (10, 100, 400):
-        triples = np.stack([np.arange(n), np.zeros(n, int), np.arange(n)], axis=1)
-        logits = all_logits(one_value_layer(triples, (n, 1, n), 0.95), 1, residual=True)
-        assert logits_rank(logits) == 2
-        assert triples_rank(places_of_largest(logits)).lower == n
-        places = np.argwhere(softmax(logits, axis=2) >= 0.95)
-        assert triples_rank(places).lower == n
-
-
-def test_a_value_width_suffices_where_the_bound_does() -> None:
-    shape = (64, 8, 64)
-    assert least_value_width(shape, 64, 32, residual=True) == 7
-    assert least_value_width(shape, 64, 32, residual=False) == 8
-    assert least_value_width(shape, 256, 32, residual=False) == 32
-    assert least_value_width(shape, 257, 32, residual=True) is None
-    assert [layer_rank_bound(shape, h, 8 // h, 32, residual=False) for h in (1, 2, 8)] == [64] * 3
-
-
-def test_the_cp_rank_finds_a_rank_that_is_known() -> None:
-    given = {"family": "low-rank", "keys": 9, "queries": 4, "values": 8, "rank": 5}
-    triples = sample_triples(TypeAdapter(Database).validate_python(given), "problem", 0)
-    dense, bounds = tensor(triples, (9, 4, 8)), triples_rank(triples)
-    assert cp_rank(dense, 1, bounds.upper, tolerance=0.01) == 5 == bounds.lower
-    rng = np.random.default_rng(0)
-    factors = [rng.standard_normal((side, 3)) for side in (6, 5, 4)]
-    mixed = np.einsum("kr,qr,vr->kqv", *factors)
-    assert cp_rank(mixed, 1, 6, tolerance=1e-3) == 3
-    assert cp_error(mixed, 1) > 0.1
-    with pytest.raises(ValueError, match="finite"):
-        cp_rank(np.zeros((2, 2, 2)), 1, 2, tolerance=0.1)
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_more_terms_than_a_tensor_needs_fit_it_too(scale: float) -> None:
-    errors = [cp_error(scale * np.ones((6, 5, 4)), rank) for rank in range(1, 6)]
-    assert max(errors) < 1e-6
 
 
 @pytest.mark.parametrize(("keys", "queries", "values"), [(60, 5, 4), (40, 30, 3), (330, 8, 40)])
