@@ -53,7 +53,7 @@ def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Shown)
     assert {row["study"]: row["cells"] for row in rows}["budget"] == 96
 
 
-@pytest.mark.parametrize("verb", ["plan", "run", "runs", "thresholds", "explain", "construct"])
+@pytest.mark.parametrize("verb", ["plan", "run", "runs", "thresholds", "explain", "bounds"])
 def test_the_help_of_a_verb_has_an_example(verb: str, capsys: Shown) -> None:
     assert call([verb, "--help"]) == 0
     assert f"Example: rgr {verb} " in capsys.readouterr().out

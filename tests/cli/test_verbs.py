@@ -419,7 +419,7 @@ def test_a_command_in_a_folder_that_is_gone_says_so(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert call(["construct", "1", "--m", "16", "--d-model", "16"]) == 2
+    assert call(["bounds", "--m", "16", "--d-model", "16"]) == 2
     assert capsys.readouterr().err.startswith("rgr: the working directory is gone: ")
 
 

@@ -116,16 +116,6 @@ FACTS = {"database": {"family": "function", "keys": 4, "queries": 3, "values": 5
         (FACTS, {"training": {"weight_decay": 0}}),
         (FACTS, {"training": {"weight_decay": -0.0, "batch_size": 12}}),
         (
-            {"model": {"construction": 1}},
-            {"model": {"construction": 1, "signatures": "rademacher"}},
-        ),
-        ({"model": {"construction": 4}}, {"model": {"construction": 4, "p": 1 / 20}}),
-        ({"model": {"construction": 4}}, {"model": {"construction": 4, "signatures": "bernoulli"}}),
-        (
-            {"model": {"construction": 1, "signatures": "bernoulli"}},
-            {"model": {"construction": 1, "signatures": "bernoulli", "p": 1 / 4}},
-        ),
-        (
             {"model": "transformer", "training": {"weight_decay": 0}, "search": {"heads": [1]}},
             {"training": {"weight_decay": -0.0}},
         ),
@@ -141,12 +131,9 @@ def test_a_key_that_says_what_leaving_it_out_means_changes_no_address(
 
 
 def test_a_key_off_what_leaving_it_out_means_is_kept() -> None:
-    made = {"model": {"construction": 4}}
     others = [
         (FACTS, {"training": {"batch_size": 11}}),
         (FACTS, {"training": {"weight_decay": 0.01}}),
-        (made, {"model": {"construction": 4, "p": 1 / 40}}),
-        (made, {"model": {"construction": 4, "signatures": "rademacher"}}),
     ]
     for short, changed in others:
         one, other = (parse_study(document(**keys)).cells[0] for keys in (short, short | changed))
