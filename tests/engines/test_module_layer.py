@@ -24,7 +24,7 @@ from tests.engines.own_layers import (
     study_of,
 )
 
-MODULE, BERT = (
+(MODULE,) = (
     block.text
     for block in blocks("python", ROOT / "docs/own-layer.md")
     if "(nn.Module)" in block.text
@@ -208,11 +208,3 @@ def test_a_module_starts_as_its_own_initialisation_has_it(tmp_path: Path) -> Non
     assert not np.array_equal(starts[0]["embed.weight"], starts[1]["embed.weight"])
     again = PLAIN.weights_after(runs[1:], 0)
     np.testing.assert_array_equal(again[0]["embed.weight"], starts[1]["embed.weight"])
-
-
-@pytest.mark.slow  # of the extra clients
-def test_an_attention_of_a_model_zoo_is_measured_as_it_is(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    study = study_of(file_of(tmp_path, BERT))
-    check_layers(study)
-    assert_alike(PLAIN, ReferenceEngine(torch.float64), runs_of(study, 4, 3))
