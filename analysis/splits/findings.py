@@ -12,8 +12,7 @@ from rgr_dist.study.study import Study
 
 EMBEDDINGS = {
     "gaussian": "random unit vectors, drawn afresh for each seed, not GPT-2's",
-    "table": "a model's token embeddings, most frequent tokens first, with end of text as NULL",
-    "stand-in": "a synthetic stand-in that resembles GPT-2's token embeddings, not GPT-2's own",
+    "vectors": "the rows of a file",
 }
 """Where the items' vectors come from, by embedding family."""
 

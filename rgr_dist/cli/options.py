@@ -68,12 +68,11 @@ def opened(
         UserError: there is no store.
     """
     from rgr_dist.store.store import Store
-    from rgr_dist.study.input_file import exists
     from rgr_dist.study.study_file import load_study
     from rgr_dist.study.yaml_document import is_known
 
     kept = Path(out, "studies", study, "study.yaml")
-    if Path(study).name == study and exists(kept) and not is_known(study):
+    if Path(study).name == study and kept.exists() and not is_known(study):
         raise UserError(f"study {study!r}: no such file is here; {kept} is how it was run")
     resolved, store = load_study(study, overrides or ()), Store(out)
     if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers", "damaged")))):
@@ -100,11 +99,9 @@ def check_output(option: str, path: Path, ending: str = "") -> None:
     Raises:
         UserError: it is a URI or would take such a place, or its name has another ending.
     """
-    from rgr_dist.study.input_file import exists
-
     if re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):/", str(path)):  # Path makes one slash of two
         raise UserError(f"{option} {path}: a URI; give a local path")
-    if exists(path) and not path.is_file():
+    if path.exists() and not path.is_file():
         raise UserError(
             f"{option} {path}: it is there, and no file; remove it, or give another name"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.analysis.report.report_cache import Written
     from rgr_dist.running.progress import Summary
-    from rgr_dist.study.study import Study
 
 
 COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
@@ -55,23 +53,11 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
     with opened(study, set_, out, may_be_new=True) as (resolved, store):
         cells, facts = plan_study(resolved, store)
     if how is Format.TABLE:
-        facts = _edge_lists(resolved) | _in_words(facts, as_typed(study, out, set_))
+        read = {"read": "; ".join(resolved.read)} if resolved.read else {}
+        facts = read | _in_words(facts, as_typed(study, out, set_))
         if "time" in facts and any(cell.layer for cell in resolved.cells):
             facts["compiling"] = COMPILING
     print_listing({"cells": cells}, how, facts=facts)
-
-
-def _edge_lists(study: Study) -> dict[str, str]:
-    """How many items and edges were read, from which files; empty if none were."""
-    from rgr_dist.analysis.wording import plural
-
-    read = dict.fromkeys(
-        f"{plural(cell.m, 'item')} and {plural(cell.n_edges, 'edge')} of "
-        f"{Path(study.written(cell.graph)['file']).name}"
-        for cell in study.cells
-        if cell.graph.family == "edges"
-    )
-    return {"read": "; ".join(read)} if read else {}
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import exists
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from rgr_dist.study.yaml_document import load_yaml, shipped_studies
@@ -71,7 +70,7 @@ def _whole(source: str) -> str:
     """The whole path of a study's file, or the name of a shipped study; empty if it is gone."""
     if source in shipped_studies():
         return source
-    return str(Path(source).resolve()) if source and exists(Path(source)) else ""
+    return str(Path(source).resolve()) if source and Path(source).exists() else ""
 
 
 def _is_there(source: str | None) -> bool:

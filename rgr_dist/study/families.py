@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool
 
 from rgr_dist.study.spec import Count, Real, Spec, at_most
 
@@ -86,7 +86,7 @@ class Edges(GraphFamily):
         digest: address of the edges, int32 [m', 2], sorted.
         edges: m'.
         degree: the largest out-degree.
-        items: one more than the largest item that occurs.
+        items: number of items that it has.
     """
 
     family: Literal["edges"] = "edges"
@@ -100,12 +100,9 @@ class Edges(GraphFamily):
         return self.edges
 
     def check(self, m: int) -> None:
-        """Every item that occurs in an edge is one of the m items."""
+        """Every item of the file is one of the m items."""
         if self.items > m:
-            raise ValueError(
-                f"graph.file: it has an item {self.items - 1}, and m = {m} allows 0 to {m - 1}; "
-                f"items are numbered from 0; give m: {self.items} or more"
-            )
+            raise ValueError(f"m: {m} is too few; the file has {self.items} items; leave m out")
 
 
 Graph = Annotated[
@@ -159,20 +156,23 @@ class Binary(EmbeddingFamily):
             )
 
 
-class Table(EmbeddingFamily):
-    """Rows of a model's token table (Sec. 7.3), unchanged; ``digest`` is that of the rows used."""
+class Vectors(EmbeddingFamily):
+    """Rows of a user's file (Sec. 7.3 takes a token table), after what the study does to them.
 
-    family: Literal["table"] = "table"
+    Attributes:
+        digest: address of the rows used, float32 [m, d_model], with NULL's as one more if the
+            model has it.
+        shuffle: whether rows and items are paired at random, anew for each seed.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"shuffle"})
+
+    family: Literal["vectors"] = "vectors"
     digest: Digest
-
-
-class StandIn(EmbeddingFamily):
-    """A synthetic table that resembles a token table (``problem.stand_in``)."""
-
-    family: Literal["stand-in"] = "stand-in"
+    shuffle: StrictBool = False
 
 
 Embedding = Annotated[
-    Annotated[Gaussian | OneHot | Binary | Table | StandIn, Field(discriminator="family")],
+    Annotated[Gaussian | OneHot | Binary | Vectors, Field(discriminator="family")],
     _by_default("gaussian"),
 ]

@@ -17,9 +17,9 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, TypeAdapter, Valid
 
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import exists, opened
 from rgr_dist.study.layer import Key, Layer
 from rgr_dist.study.spec import Real, nearest
+from rgr_dist.study.tables import reading
 
 SIZES = ("d_model", "h", "d_k")
 """The first fields of every layer's class."""
@@ -36,8 +36,6 @@ KINDS: Mapping[str, TypeAdapter[Any]] = {
 }
 """The types that a key may have, as a file writes them, and what checks a value of each."""
 WANTED = "rgr new-model NAME writes a file to begin with"
-LARGEST = 1
-"""MiB of the largest file."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,8 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
     else:
         path = (home / name).absolute()
         name = str(path)
-    with opened(path, WANTED, LARGEST) as file:
-        text = file.read().decode("utf-8-sig")
+    with reading(path):
+        text = path.read_text(encoding="utf-8-sig")
     try:
         fields = read_fields(text)
         if of == "file":
@@ -264,7 +262,7 @@ def _check_alone(text: str, path: Path) -> None:
         for name in names:
             first = name.partition(".")[0]
             beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
-            if not first or any(map(exists, beside)):
+            if not first or any(one.exists() for one in beside):
                 raise ValueError(
                     f"it imports {name} from a file beside it, which workers do not have; copy "
                     "that code into the layer's file"

@@ -26,8 +26,8 @@ def about(name: str) -> dict[str, Any]:
     if parts is None:
         raise ValueError(f"{name}: its head lacks a question, 'Paper: ….' or 'On two cores: ….'")
     question, paper, cost = parts.groups()
-    # The file of a token table may be missing; with any other vectors there are as many cells.
-    overrides = ["embedding={}"] if "family: table" in text else []
+    # The file of vectors may be missing; with any other vectors there are as many cells.
+    overrides = ["embedding={}"] if "family: vectors" in text else []
     cells = load_study(name, overrides).cells
     return {
         "study": name,

@@ -197,7 +197,14 @@ class Study(Spec):
         """A part as a study file has it: naming its files instead of what was read from them."""
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
-        return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
+        if digest is None:
+            return keys
+        return {"family": part.family, "file": self.files.get(digest, {}).get("file", "")}
+
+    @property
+    def read(self) -> list[str]:
+        """What was read from the files that it names, in words."""
+        return [kept["read"] for kept in self.files.values() if "read" in kept]
 
 
 def _flat(part: str, keys: dict[str, Any]) -> dict[str, Any]:

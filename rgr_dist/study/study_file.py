@@ -9,32 +9,27 @@ import difflib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, StrictStr
 
-from rgr_dist.study import assets
 from rgr_dist.study.cell import NEEDS_DATABASE, Cell
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
-from rgr_dist.study.edge_list import EdgesFile, counted_items, load_edges
 from rgr_dist.study.errors import StudyError, as_written, validated, within
-from rgr_dist.study.input_file import FileKeys
+from rgr_dist.study.files import EdgesFile, TriplesFile, VectorsFile, VectorTable
 from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import LARGEST_COUNT, OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
-from rgr_dist.study.token_table import TableFile, Vocabulary
-from rgr_dist.study.triple_list import TriplesFile, load_triples
 from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
-Load = Callable[[str], Keys]
 Files = dict[str, dict[str, Any]]
 """The keys of a study that name an array's files, by the array's digest."""
 
@@ -150,11 +145,12 @@ class _Expansion:
         self.files: Files = {}
         self.models = self._models()
         self.record: Model = MODELS[self.models[0]["model"]]
-        self.table: TableFile | None = None
-        if written.embedding.get("family") == "table":
-            with within("embedding."):
-                self.table = validated(TableFile, written.embedding)
-                self.vocabulary = Vocabulary(self.table, home)
+        self.names: dict[str, list[str]] = {}
+        self.table: VectorTable | None = None
+        if written.embedding.get("family") == "vectors":
+            found = validated(VectorsFile, written.embedding, "embedding.")
+            with within("embedding.file: "):
+                self.table = VectorTable(found, home)
 
     def _models(self) -> list[Keys]:
         """The models of a study: any that are trained, all alike, come before constructions.
@@ -272,7 +268,7 @@ class _Expansion:
                     **problem,
                     "graph": graph,
                     "d_model": d_model,
-                    "embedding": self._embedding(problem.get("m", 0), d_model),
+                    "embedding": self._embedding(graph, problem.get("m", 0), d_model),
                     "context": {**written.context, **item.context},
                     "training": keys,
                 },
@@ -296,8 +292,7 @@ class _Expansion:
                     )
             m: Sequence[int] = item.m
             if not m and graphs[0].get("family") == "edges":
-                with within(f"{places.get('graph', '')}graph.file: "):
-                    m = [counted_items(graphs[0])]
+                m = [graphs[0]["items"]]
             return [{"m": one} for one in m] or [{}]
         stored = self._databases(database, places.get("database", ""))
         judged = _each(facts)
@@ -310,7 +305,7 @@ class _Expansion:
         if not keys:
             raise StudyError(f"{place}database: missing; model {self.record.name} {NEEDS_DATABASE}")
         if keys.get("family") == "file":
-            listed = [self._loaded(TriplesFile, load_triples, keys, f"{place}database.")]
+            listed = [self._loaded(TriplesFile, keys, f"{place}database.")]
         else:
             listed = _each(keys)
         found = [validated(_OneDatabase, {"database": one}, place).database for one in listed]
@@ -323,25 +318,31 @@ class _Expansion:
         keys, place = self.written.merged("graph", item), places.get("graph", "")
         if keys.get("family") != "edges":
             return _each(keys, ["degree"])
-        return [self._loaded(EdgesFile, load_edges, keys, f"{place}graph.")]
+        return [self._loaded(EdgesFile, keys, f"{place}graph.")]
 
-    def _loaded(self, spec: type[FileKeys], load: Load, keys: Keys, place: str) -> Keys:
+    def _loaded(self, spec: type[EdgesFile] | type[TriplesFile], keys: Keys, place: str) -> Keys:
         """A graph or a database whose file is loaded."""
-        path = validated(spec, keys, place).located(self.home)
+        written = validated(spec, keys, place)
         with within(f"{place}file: "):
-            loaded = load(path)
-        self.files[loaded["digest"]] = {"file": path}
-        return loaded
+            loaded = written.load(self.home)
+        digest = loaded.keys["digest"]
+        self.names[digest] = loaded.names
+        path = str((self.home / written.file).absolute())
+        self.files[digest] = {"file": path, "read": loaded.told}
+        return loaded.keys
 
-    def _embedding(self, m: int, d_model: int) -> Keys:
-        """The embedding of a cell; if it is a table, its rows are loaded."""
+    def _embedding(self, graph: Keys, m: int, d_model: int) -> Keys:
+        """The embedding of a cell; if it is from a file, its rows are loaded."""
         if self.table is None:
             return self.written.embedding
-        with within("embedding."):
-            rows = self.vocabulary.rows(m, d_model, null=self.record.task == "matching")
-        digest = assets.add(rows)
-        self.files[digest] = self.table.located(self.home)
-        return {"family": "table", "digest": digest}
+        has_null = self.record.task == "matching"
+        with within("embedding.file: "):
+            loaded = self.table.load(m, d_model, self.names.get(graph.get("digest", "")), has_null)
+        self.files[loaded.keys["digest"]] = {
+            "file": str(self.table.path.absolute()),
+            "read": loaded.told,
+        }
+        return loaded.keys
 
 
 def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:

@@ -15,11 +15,9 @@ import yaml
 from yaml.resolver import Resolver
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import LONGEST, exists, opened
 from rgr_dist.study.spec import EXPONENT, nearest
+from rgr_dist.study.tables import LONGEST, reading
 
-LARGEST = 1
-"""MiB of the largest study file."""
 MOST_VALUES = 100_000
 """Keys and values of the largest study."""
 DEEPEST = 50
@@ -189,7 +187,7 @@ def is_known(source: str) -> bool:
     """Whether a source is a shipped study or a file, or looks like a path."""
     path = Path(source)
     is_path = len(path.parts) != 1 or path.suffix in {".yaml", ".yml"}
-    return source in shipped_studies() or is_path or exists(path)
+    return source in shipped_studies() or is_path or path.exists()
 
 
 def _text(source: str) -> str:
@@ -203,8 +201,8 @@ def _text(source: str) -> str:
         raise StudyError(
             f"study {source!r}: unknown; {nearest(source, names)}, or a YAML file's path"
         )
-    with opened(path, "give a readable YAML file", LARGEST) as file:
-        return file.read().decode()
+    with reading(path):
+        return path.read_text(encoding="utf-8")
 
 
 def _override(document: dict[str, Any], override: str) -> None:

@@ -393,12 +393,12 @@ def test_an_empty_listing_has_its_columns_as_csv(
 def test_a_plan_names_the_edge_list_and_counts_its_items_and_edges(
     tmp_path: Path, capsys: Shown
 ) -> None:
-    (tmp_path / "own.csv").write_text("a,b\nb,c\n")
+    (tmp_path / "own.csv").write_text("a,b\nb,c\nc,a\n")
     cell = {"d_model": 8, "graph": {"family": "edges", "file": "own.csv"}}
     own = {"name": "own", "context": {"length": 3}, "cells": [cell]}
     (tmp_path / "own.yaml").write_text(json.dumps(own))
     assert call(["plan", str(tmp_path / "own.yaml"), "--store", str(tmp_path)]) == 0
-    assert "\nread: 3 items and 2 edges of own.csv\n" in capsys.readouterr().out
+    assert "\nread: own.csv: 3 items and 3 edges\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("study", ["quickstart", "exponent", "curves", "one-head"])

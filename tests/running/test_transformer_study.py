@@ -19,7 +19,7 @@ STUDY = {
     "name": "tiny",
     "model": "transformer",
     "cells": [{"m": 16, "d_model": 16}],
-    "embedding": {"family": "table", "source": "model", "counts": "counts.csv"},
+    "embedding": {"family": "vectors", "file": "model.safetensors"},
     "context": {"length": 2},
     "training": {
         "learning_rate": 0.01,
@@ -36,9 +36,7 @@ STUDY = {
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     table = np.random.default_rng(0).normal(size=(20, 16)).astype(np.float32)
-    (tmp_path / "model").mkdir()
-    save_file({"wte.weight": table}, tmp_path / "model/model.safetensors")
-    (tmp_path / "counts.csv").write_text("\n".join(f"{i},{99 - i}" for i in range(18)))
+    save_file({"wte.weight": table}, tmp_path / "model.safetensors")
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump(STUDY))
     return path
@@ -58,7 +56,7 @@ def test_a_study_of_the_transformer_trains_in_workers_and_reports_accuracy(
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8
     assert set(runs["engine"]) == {"fused"}, "what auto took is said in the row"
-    assert set(runs["embedding"]) == {"table"}, "and the workers were handed its rows"
+    assert set(runs["embedding"]) == {"vectors"}, "and the workers were handed its rows"
     assert runs["null_rate"].between(0, 1).all()
     assert runs["threshold_tau"].isna().all()
     assert (runs["steps"] == 120).all()

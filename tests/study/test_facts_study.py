@@ -76,8 +76,8 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     assert {"facts.tau", "database.keys", "training.max_steps"} <= known.keys()
     assert {"training.patience", "context.length", "graph.family"}.isdisjoint(known)
     assert not {"context", "graph"} & yaml.safe_load(study.to_yaml()).keys()
-    (tmp_path / "facts.csv").write_text("\n".join([*lines, lines[-1]]))
-    with pytest.raises(StudyError, match=r"database\.file: .*listed twice"):
+    (tmp_path / "facts.csv").write_text("\n".join([*lines, "k0,q0,2"]))
+    with pytest.raises(StudyError, match=r"database\.file: .*2 values"):
         load_study(str(tmp_path / "mine.yaml"))
 
 

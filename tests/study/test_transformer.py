@@ -86,36 +86,19 @@ def test_the_small_study_compares_splits_of_equal_width() -> None:
 PAPER = {"mode": "grid", "D_K": (64, 128, 256, 512), "heads": (1, 2, 4, 8), "seeds": 7}
 
 
-def test_the_stand_in_study_is_figure_7_but_for_its_table() -> None:
-    study = load_study("gpt2-stand-in")
+def test_the_papers_study_takes_the_rows_of_gpt2_that_the_user_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match=r"gpt2: embedding.file: model.safetensors"):
+        load_study("gpt2")
+    table = np.random.default_rng(0).normal(size=(50_257, 768)).astype(np.float32)
+    save_file({"wte.weight": table}, "model.safetensors")
+    Path("tokens-by-frequency.txt").write_text("\n".join(map(str, range(7_000, 0, -1))))
+    study = load_study("gpt2")
     (cell,) = study.cells
     assert (cell.model, cell.m, cell.d_model, cell.context.length) == ("transformer", 6144, 768, 16)
     assert (cell.training.max_steps, cell.training.weight_decay) == (100_000, 0.01)
     assert study.search.model_dump(include=set(PAPER)) == PAPER
-    assert cell.embedding.family == "stand-in"
-
-
-def test_the_papers_study_loads_where_the_weights_are_and_says_what_to_fetch_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(StudyError) as error:
-        load_study("gpt2")
-    assert str(error.value).isprintable()
-    for part in ("gpt2: embedding.source: openai-community/gpt2", "model.safetensors", "fetch"):
-        assert part in str(error.value)
-    table = np.random.default_rng(0).normal(size=(50_257, 768)).astype(np.float32)
-    (tmp_path / "weights").mkdir()
-    save_file({"wte.weight": table}, tmp_path / "weights/model.safetensors")
-    counts = [f"{token} {10_000 - token}" for token in range(7_000)]
-    (tmp_path / "counts.txt").write_text("\n".join([*counts, "50256 99999"]))
-    here = {"family": "table", "source": "weights", "counts": "counts.txt"}
-    study = load_study("gpt2", [f"embedding={json.dumps(here)}"])
-    stand_in = load_study("gpt2-stand-in")
-    assert study.cells[0].model_dump(exclude={"embedding"}) == (
-        stand_in.cells[0].model_dump(exclude={"embedding"})
-    )
-    assert study.search == stand_in.search
-    rows = sample_with_null(study.cells[0], 0)
-    np.testing.assert_array_equal(rows[[0, 6143, 6144]], table[[0, 6143, 50_256]])
+    rows = sample_with_null(cell, 0)
+    np.testing.assert_array_equal(rows[[0, 6143, 6144]], table[[7_000, 857, 50_256]])

@@ -1,0 +1,269 @@
+"""Lists of edges and of triples in the forms that people have them: read right, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rgr_dist.study import assets
+from rgr_dist.study.edges import read_edges, read_triples
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study_file import parse_study
+
+EDGES = [(i, (3 * i + k) % 20) for i in range(20) for k in (1, 5)]
+NAMES = [f"{chr(97 + i)}{'xyz'[i % 3]} {i % 7}é" for i in range(20)]
+PLAIN = [name.replace(" ", "_") for name in NAMES]
+
+
+def lines(pairs: list[tuple[object, ...]], sign: str = " ") -> str:
+    return "".join(f"{sign.join(map(str, pair))}\n" for pair in pairs)
+
+
+def named(names: list[str], sign: str) -> str:
+    return lines([(names[a], names[b]) for a, b in EDGES], sign)
+
+
+QUOTED = [f'"{name}, a ""b"""' for name in NAMES]
+HASHES = [f"#{name}" if i % 2 else name for i, name in enumerate(PLAIN)]
+LONG = [str(1082040961123450000 + 3 * i) for i in range(20)]
+
+FORMS = {
+    "networkx.edgelist": lines([(a, b, "{}") for a, b in EDGES]),
+    "networkx_data.edgelist": lines([(a, b, f"{{'weight': {a}, 'x': 2}}") for a, b in EDGES]),
+    "networkx.csv": lines([(a, b, "{}") for a, b in EDGES], ","),
+    "konect.txt": "% asym unweighted\n%\n" + lines([(a + 1, b + 1) for a, b in EDGES]),
+    "snap.txt": "# Nodes: 20 Edges: 40\n# FromNodeId\tToNodeId\n"
+    + lines([(7 + 3 * a, 7 + 3 * b) for a, b in EDGES], "\t"),
+    "saved_turned.txt": "# target source\n" + lines([(b, a) for a, b in EDGES]),
+    "excel.csv": "\ufeffSource,Target\r\n" + named(QUOTED, ",").replace("\n", "\r\n"),
+    "names.edgelist": named(PLAIN, "  "),
+    "tabs.txt": named(NAMES, "\t"),
+    "semicolons.csv": "Source;Target\n" + named(NAMES, ";"),
+    "spaced.txt": named(NAMES, ", ").replace(" ", "_").replace(",_", ", "),
+    "weights.csv": "source,target,weight\n" + lines([(a, b, 0.5) for a, b in EDGES], ","),
+    "columns.csv": "id,to_id,since,from_id\n"
+    + lines([(9 * i, b, 1990 + i, a) for i, (a, b) in enumerate(EDGES)], ","),
+    "weights.txt": lines([(a, b, 1 + a % 3) for a, b in EDGES]),
+    "german.csv": lines([(a, b, "0,5") for a, b in EDGES], ";"),
+    "long.csv": "source,target\n" + named(LONG, ","),
+    "turned.csv": "to,from\n" + lines([(b, a) for a, b in EDGES], ","),
+    "other_words.csv": "citing,cited\n" + lines([(a, b) for a, b in EDGES], ","),
+    "pandas.csv": ",source,target\n" + lines([(i, *pair) for i, pair in enumerate(EDGES)], ","),
+    "pandas_bare.csv": ",0,1\n" + lines([(i, *pair) for i, pair in enumerate(EDGES)], ","),
+    "r.txt": '"from" "to"\n' + lines([(f'"{i}"', *pair) for i, pair in enumerate(EDGES)]),
+    "hashes.txt": named(HASHES, " "),
+    "mac.csv": "source,target\r" + named(PLAIN, ",").replace("\n", "\r"),
+    "again.txt": lines([*EDGES, EDGES[3]]),
+    "padded.txt": lines([(f"{a:03}", f"{b:03}") for a, b in EDGES]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_a_graph_is_read_as_that_graph(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FORMS[name], newline="")
+    found = read_edges(tmp_path / name)
+    assert (len(found.names), len(found.edges)) == (20, 40)
+    graph = nx.DiGraph([(found.names[a], found.names[b]) for a, b in found.edges])
+    assert nx.is_isomorphic(graph, nx.DiGraph(EDGES))
+    in_order = "padded" in name or all(one.isdigit() for one in found.names)
+    if in_order:
+        np.testing.assert_array_equal(found.edges, sorted(EDGES))
+    else:
+        assert found.names == sorted(found.names)
+
+
+def to_parquet(path: Path) -> None:
+    table = pd.DataFrame({"target": [b for _, b in EDGES], "weight": 0.5})
+    table["source"] = [a for a, _ in EDGES]
+    table.to_parquet(path)
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "weights.parquet": to_parquet,
+    "two.parquet": lambda path: pd.DataFrame(EDGES, columns=["a", "b"]).to_parquet(path),
+    "index.parquet": lambda path: pd.DataFrame(EDGES, columns=["a", "b"])[::-1].to_parquet(path),
+    "graph.gml": lambda path: nx.write_gml(nx.DiGraph(EDGES), path),
+    "graph.graphml": lambda path: nx.write_graphml(nx.DiGraph(EDGES), path),
+    "graph.net": lambda path: nx.write_pajek(nx.DiGraph(EDGES), path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_other_formats_hold_the_same_graph(name: str, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name)
+    found = read_edges(tmp_path / name)
+    np.testing.assert_array_equal(found.edges, sorted(EDGES))
+
+
+def test_a_graph_without_directions_has_both_and_keeps_its_lone_nodes(tmp_path: Path) -> None:
+    graph = nx.Graph([("a", "b"), ("b", "c")])
+    graph.add_node("lone")
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    found = read_edges(tmp_path / "g.graphml")
+    assert found.names == ["a", "b", "c", "lone"]
+    assert found.edges.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\nc,b\n")
+    assert read_edges(tmp_path / "e.csv", undirected=True).edges.tolist() == found.edges.tolist()
+
+
+REFUSED = {
+    "capitals.csv": ("country,capital\nFrance,Paris\nItaly,Rome\n", "heading: true"),
+    "four.txt": ("1 2 3 4\n2 3 4 5\n", "source"),
+    "relations.txt": ("a likes b\nb likes c\n", "two columns"),
+    "numbered.csv": ("0,4,7\n1,7,4\n2,4,9\n", "heading"),
+    "arrows.txt": ("0 -> 4\n4 -> 7\n", "heading"),
+    "counts.txt": ("5 3\n0 1\n1 2\n2 0\n", "heading: true"),
+    "matrix.mtx": ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", "row 1"),
+    "adjacency.txt": ("0 1 2\n1 3\n", "row 1"),
+    "lines.jsonl": ('{"source": "a", "target": "b"}\n{"source": "b", "target": "a"}\n', "quote"),
+    "pairs.txt": ("(0, 1)\n(1, 0)\n(0, 1)\n", "columns"),
+    "missing.csv": ("source,target\na,\nb,a\n", "missing"),
+    "twice.txt": ("1 1.0\n1.0 2\n2 1\n", "'1' and '1.0'"),
+    "one_end.csv": ("target,user\n1,2\n2,3\n", "source"),
+    "which.csv": ("source_id,source_name,target\n1,a,2\n2,b,1\n", "which column"),
+    "wordless.csv": ("id,x,y\n0,1,2\n1,2,3\n", "source"),
+    "either.txt": ("a a,b\na b,a\na a,b\nb a,b\nb b,a\n", "quotes"),
+    "quote.csv": ('source,target\na,"b\nc,d\n', "quote"),
+    "empty.txt": ("# nothing\n", "no rows"),
+    "short.txt": ("a b\nb\n", "row 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_be_read_in_two_ways_is_refused_with_what_to_say(
+    name: str, tmp_path: Path
+) -> None:
+    text, said = REFUSED[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=said.replace(".", r"\.")):
+        read_edges(tmp_path / name)
+
+
+def test_a_heading_is_as_the_study_says(tmp_path: Path) -> None:
+    path = tmp_path / "capitals.csv"
+    path.write_text("country,capital\nFrance,Paris\nItaly,Rome\n")
+    assert read_edges(path, heading=True).names == ["France", "Italy", "Paris", "Rome"]
+    assert len(read_edges(path, heading=False).edges) == 3
+    path.write_text("source,target\nFrance,Paris\nParis,France\n")
+    assert len(read_edges(path, heading=False).names) == 4
+
+
+@pytest.mark.parametrize("name", ["latin.csv", "wide.csv", "gone.csv", "folder.csv", "g.gml"])
+def test_a_file_that_cannot_be_read_is_told_in_one_line_with_its_path(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if name == "latin.csv":
+        path.write_bytes("source,target\né,b\n".encode("latin-1"))
+    elif name == "wide.csv":
+        path.write_bytes("source,target\na,b\n".encode("utf-16-le"))
+    elif name == "folder.csv":
+        path.mkdir()
+    elif name == "g.gml":
+        path.write_text("no graph")
+    study = {"name": "x", "graph": {"family": "edges", "file": name}, "cells": [{"d_model": 4}]}
+    with pytest.raises(StudyError) as error:
+        parse_study(study, home=tmp_path)
+    assert "graph.file: " in str(error.value)
+    assert name in str(error.value)
+
+
+@given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2), st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_any_graph_survives_being_written_by_pandas(
+    tmp_path: Path, graph: set[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Names with separators, quotes, blanks and hashes, in any order of lines."""
+    alphabet = st.characters(
+        codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="[](){}"
+    )
+    words = st.text(alphabet, min_size=1, max_size=4).map(lambda word: f"n{word}")
+    names = data.draw(st.lists(words, min_size=10, max_size=10, unique=True))
+    pairs = data.draw(st.permutations([(names[a], names[b]) for a, b in sorted(graph)]))
+    table = pd.DataFrame(pairs, columns=["source", "target"])
+    path = tmp_path / data.draw(st.sampled_from(["a.csv", "a.parquet", "a.tsv"]))
+    if path.suffix == ".parquet":
+        table.to_parquet(path)
+    else:
+        sign = "," if path.suffix == ".csv" else "\t"
+        table.to_csv(path, index=data.draw(st.booleans()), sep=sign)
+    found = read_edges(path)
+    assert {(found.names[a], found.names[b]) for a, b in found.edges} == set(pairs)
+
+
+def test_items_are_counted_and_the_plan_says_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,target,w\na,b,1\nb,c,2\nb,c,3\n" + "c,a,1\n")
+    study = {
+        "name": "x",
+        "graph": {"family": "edges", "file": "e.csv"},
+        "cells": [{"d_model": 4}, {"m": 5, "d_model": 4}],
+        "context": {"length": 2},
+    }
+    read = parse_study(study, home=tmp_path)
+    assert [(cell.m, cell.n_edges) for cell in read.cells] == [(3, 3), (5, 3)]
+    assert "again" in read.read[0]
+    assert "w" in read.read[0]
+    np.testing.assert_array_equal(assets.get(read.cells[0].assets[0]), [[0, 1], [1, 2], [2, 0]])
+    study["cells"] = [{"m": 2, "d_model": 4}]
+    with pytest.raises(StudyError, match="m: 2 "):
+        parse_study(study, home=tmp_path)
+
+
+FACTS = [(f"/m/{k}", f"/r {q}", f"/m/{(5 * k + 3 * q) % 12}") for k in range(12) for q in range(3)]
+TRIPLES = {
+    "train.txt": lines(FACTS, "\t"),
+    "spo.csv": "subject,predicate,object\n" + lines(FACTS, ","),
+    "ours.csv": "key,query,value\n" + lines(FACTS, ","),
+    "ids.txt": lines([(int(k[3:]), int(q[3:]), int(v[3:])) for k, q, v in FACTS]),
+    "pandas.csv": ",head,relation,tail\n" + lines([(i, *x) for i, x in enumerate(FACTS)], ","),
+    "again.txt": lines([*FACTS, FACTS[0]], "\t"),
+}
+
+
+@pytest.mark.parametrize("name", TRIPLES)
+def test_triples_are_key_query_and_value_in_this_order(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(TRIPLES[name])
+    found = read_triples(tmp_path / name).triples
+    ends = [sorted({one[at] for one in FACTS}) for at in range(3)]
+    if name == "ids.txt":
+        ends = [sorted(names, key=lambda name: int(name[3:])) for names in ends]
+    right = sorted([ends[at].index(one) for at, one in enumerate(fact)] for fact in FACTS)
+    assert found.tolist() == right
+
+
+def test_a_pair_with_several_values_is_refused_or_its_first_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    more = [*FACTS, ("/m/1", "/r 2", "/m/77"), ("/m/1", "/r 2", "/m/78")]
+    path.write_text("key,query,value\n" + lines(more, ","))
+    with pytest.raises(ValueError, match=r"'/m/1' has 3 values at query '/r 2'.*several: first"):
+        read_triples(path)
+    path.with_name("once.csv").write_text("key,query,value\n" + lines(FACTS, ","))
+    once = read_triples(path.with_name("once.csv")).triples
+    np.testing.assert_array_equal(read_triples(path, first=True).triples, once)
+    table = pd.read_csv(path.with_name("once.csv"))
+    table.to_parquet(path.with_suffix(".parquet"))
+    np.testing.assert_array_equal(read_triples(path.with_suffix(".parquet")).triples, once)
+
+
+TRIPLES_REFUSED = {
+    "order.csv": ("value,key,query\n1,2,3\n2,3,4\n", "order"),
+    "heading.csv": ("person,job,city\nann,cook,Rome\nbob,cook,Oslo\n", "heading: true"),
+    "two.csv": ("a,b\nb,c\n", "three columns"),
+    "same.csv": ("key,query,value\na,b,c\nb,b,c\n", "same value"),
+    "missing.csv": ("key,query,value\na,,c\nb,b,d\n", "missing"),
+}
+
+
+@pytest.mark.parametrize("name", TRIPLES_REFUSED)
+def test_what_is_no_list_of_triples_is_refused(name: str, tmp_path: Path) -> None:
+    text, said = TRIPLES_REFUSED[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_triples(tmp_path / name)
