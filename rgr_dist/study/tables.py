@@ -187,7 +187,9 @@ def is_heading(first: Row, rest: Sequence[Row], places: Sequence[int]) -> bool:
     if all(NUMBER.fullmatch(row[at]) for row in rest for at in places):
         if not all(map(NUMBER.fullmatch, entries)):
             return True
-        if str(len(rest)) in entries and not again.issuperset(entries):
+        counts = [int(one) for one in entries if WHOLE.fullmatch(one)]
+        may_count = str(len(rest)) in entries and max(counts) >= len(again)
+        if may_count and not again.issuperset(entries):
             raise UnclearError(
                 f"its first line, '{shown}', may count what follows; say heading: true if it does, "
                 "heading: false if not"
