@@ -99,7 +99,7 @@ class FactsFile(DatabaseFamily):
     """The triples of a file, the same at every seed; identified by their content alone.
 
     Attributes:
-        digest: address of the triples, int32 [|D|, 3], sorted (``study.triple_list``).
+        digest: address of the triples, int32 [|D|, 3], sorted (``study.edges``).
         triples: |D|.
     """
 
