@@ -80,20 +80,18 @@ class Comparison:
     """Two studies side by side.
 
     Attributes:
-        found: how the second study differs from the first, in sentences.
-        table: a row for each cell that both have: ``m, d_model``; ``D_K, h, d_k`` of each study,
-            ending in ``_a`` and ``_b``; and ``ratio`` with the range that both intervals allow.
-            For studies of accuracy, their accuracies instead.
+        found: how the second study differs from the first, in a sentence.
+        table: a row for each cell that both have, with the columns of ``analysis.compare``.
     """
 
-    def __init__(self, found: list[str], rows: list[dict[str, Any]]) -> None:
-        self.found, self.table = found, Answer(rows)
+    def __init__(self, found: str, table: pd.DataFrame) -> None:
+        self.found, self.table = found, Answer(table)
 
     def __repr__(self) -> str:
-        return "\n".join([*self.found, repr(self.table)])
+        return f"{self.found}\n{self.table!r}"
 
     def _repr_html_(self) -> str:
-        return as_html(self.found, self.table)
+        return as_html([self.found], self.table)
 
 
 class Explanation:

@@ -106,19 +106,19 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
         one, other: studies, or names or paths of studies whose runs are in ``results``.
 
     Raises:
-        StudyError: the two measure different things, or facts.
+        StudyError: the two measure different things, or facts, or have no cell in common.
     """
-    from rgr_dist.analysis.report.comparison.section import answer
+    from rgr_dist.analysis.compare import Side, sentence
+    from rgr_dist.analysis.compare import compare as compared
 
     pair = [study if isinstance(study, Study) else load(study) for study in (one, other)]
-    kinds = {study.study.record.finds for study in pair}
-    if len(kinds) > 1 or kinds == {"D_V"}:
-        raise StudyError(f"{pair[0].name} and {pair[1].name} measure different things, or facts")
-    first, second = (study.name for study in pair)
-    if first == second:
-        first, second = (f"{study.name} in {study.store.root}" for study in pair)
-    found, table = answer((pair[0]._results, pair[1]._results), (first, second))
-    return Comparison(found, table)
+    names = [study.name for study in pair]
+    if names[0] == names[1]:
+        names = [f"{study.name} in {study.store.root}" for study in pair]
+    table = compared(
+        [Side(name, each._results, each.cells) for name, each in zip(names, pair, strict=True)]
+    )
+    return Comparison(sentence(table), table)
 
 
 class Study:
@@ -402,7 +402,7 @@ class Study:
         from rgr_dist.planning.same_question import check_same_question
 
         check_same_question(self.study, self.store, *self._read)
-        return publish(self._results, self.store).address
+        return publish(self._results, self.store)
 
 
 def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,8 +22,6 @@ def render(
     title: str,
     sections: Sequence[Section],
     files: Mapping[str, bytes],
-    drawn_by: str = "",
-    archive: str | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -35,8 +30,6 @@ def render(
         sections: in order. The first is the head, which the contents do not list; below its title
             it shows the second section, if that has a figure.
         files: the files that lie next to the page, by name.
-        drawn_by: the command that draws the page's figures as files.
-        archive: the same files as ``archive_of`` packs them, for the page to embed.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
@@ -54,8 +47,6 @@ def render(
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
         files=[*files],
-        archive=archive,
-        drawn_by=drawn_by if any(each.figures for each in sections) else "",
     )
     return page.replace("\0", "\N{REPLACEMENT CHARACTER}")  # HTML has no place for it
 
@@ -124,13 +115,3 @@ def _source(name: str) -> str:
     """A template file without its comments and indentation, which would only take up room."""
     lines = (Path(__file__).parent / "templates" / name).read_text("utf-8").splitlines()
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
-
-
-def archive_of(files: Mapping[str, bytes]) -> str:
-    """The files as a zip archive in a ``data:`` URL, so that a page that is sent on has them."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in files.items():
-            entry = zipfile.ZipInfo(name)  # undated: the same tables give the same bytes
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
-    return f"data:application/zip;base64,{base64.b64encode(packed.getvalue()).decode()}"

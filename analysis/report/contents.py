@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
-from rgr_dist.analysis.agreement import section as agreement
 from rgr_dist.analysis.budgets import section as training_time
 from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.facts import section as facts
@@ -13,12 +12,11 @@ from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.layers import section as layers
 from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.fit import panels_of
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import provenance
 from rgr_dist.analysis.report.sections import cost, summary
 from rgr_dist.analysis.splits import section as accuracy
-from rgr_dist.analysis.theory import constructions, phases
+from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.study.errors import StudyError
@@ -41,8 +39,6 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
     (laws.which_law, D_K),
-    (constructions.section, D_K),
-    (agreement.section, D_K),
     (facts.ranks, D_V + TOTAL),
     (facts.taus, D_V + TOTAL),
     (facts.said, D_V + TOTAL),
@@ -86,25 +82,20 @@ def _lead(results: StudyResults) -> Make:
 def figures(
     content: Sequence[Section],
     names: Sequence[str] = (),
-    cells: Collection[str] | None = None,
 ) -> list[Figure]:
     """The figures of a page, in order.
 
     Args:
         content: the page's sections.
         names: of the figures wanted; all figures if empty.
-        cells: the anchors of the cells whose panels are wanted; every panel if None.
 
     Raises:
         StudyError: the page has no figure of one of these names.
     """
     drawn = [figure for section in content for figure in section.figures]
-    if cells is not None:
-        drawn = [panels_of(figure, cells) for figure in drawn]
     every = {figure.name: figure for figure in drawn if figure.panels}
-    kind = "figure" if cells is None else "figure by cell"
     for name in names:
         if not isinstance(name, str) or name not in every:
             has = ", ".join(every) or "none: it has too few results"
-            raise StudyError(f"the page has no {kind} {name!r}; its figures: {has}")
+            raise StudyError(f"the page has no figure {name!r}; its figures: {has}")
     return [every[name] for name in names or every]

@@ -1,7 +1,7 @@
 """The command line ``rgr``: turns arguments into calls.
 
-The verbs of ``new_files`` write a study or a layer, those of ``running`` plan a study and run it,
-that of ``watching`` shows one in a browser as it runs. Those of ``results`` print what it found,
+The verbs of ``new_files`` write a study or a layer, those of ``running`` plan a study and run it.
+Those of ``results`` print what it found,
 that of ``comparing`` compares two, and that of ``figures`` draws them. ``tuning`` tunes the
 protocol, ``checking`` checks a store, and ``theory`` says what theory requires.
 """
@@ -34,7 +34,6 @@ from rgr_dist.cli import (
     running,
     theory,
     tuning,
-    watching,
 )
 from rgr_dist.cli.listing import nowhere
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
@@ -59,7 +58,6 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
     },
     "Run and check": {
         running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
-        watching.watch: "rgr watch quickstart",
         running.status: "rgr status quickstart",
         tuning.tune: "rgr tune quickstart --cell 64,16 --trials 20",
         checking.verify: "rgr verify --store results",

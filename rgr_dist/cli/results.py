@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.comparing import side_by_side
 from rgr_dist.cli.listing import DECISION_COLUMNS, Format, print_listing, say
 from rgr_dist.cli.options import (
     LARGEST,
@@ -19,7 +18,6 @@ from rgr_dist.cli.options import (
     OneCell,
     Out,
     Set,
-    Stores,
     StudyName,
     as_typed,
     no_runs,
@@ -274,27 +272,14 @@ def predict(
         say_error(f"warning: {warning}")
 
 
-def report(
-    studies: Annotated[
-        list[str], typer.Argument(metavar="STUDY [OTHER]", help="One study, or two to compare.")
-    ],
-    out: Stores = None,
-    set_: Set = None,
-) -> None:
-    """Write a study's report, or one page that sets two studies or stores side by side."""
-    from rgr_dist.analysis.report.publish import publish, publish_comparison
+def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
+    """Write a study's report into the store; prints where its page is."""
+    from rgr_dist.analysis.report.publish import publish
     from rgr_dist.planning.same_question import check_same_question
 
-    stores = out or ["results"]
-    if len(studies) > 2 or len(stores) > 2:
-        raise UserError("rgr report takes one study, or two to compare; and --store at most twice")
-    if len(studies) == len(stores) == 1:
-        with stored_results(studies[0], set_, stores[0]) as (results, store):
-            check_same_question(results.study, store, studies[0], bool(set_))
-            print(shown(publish(results, store).address))
-        return
-    with side_by_side(studies, stores, set_, is_page=True) as (pair, names, store):
-        print(shown(publish_comparison(*pair, names, store)))
+    with stored_results(study, set_, out) as (results, store):
+        check_same_question(results.study, store, study, bool(set_))
+        print(shown(publish(results, store)))
 
 
 def explain(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rgr_dist.analysis.load import StudyResults
-    from rgr_dist.analysis.report.report_cache import Written
     from rgr_dist.running.progress import Summary
 
 
@@ -114,7 +113,6 @@ def run(
         from rich.console import Console
 
         from rgr_dist.analysis.load import open_results
-        from rgr_dist.analysis.report.report_cache import written_before
         from rgr_dist.cli.live import LiveView
 
         console = Console(file=sys.stdout)  # stays visible, while what others print is discarded
@@ -124,19 +122,16 @@ def run(
 
             summary = run_study(resolved, store, view, execution, study, bool(set_))
             view.phase("writing the report")
-            results = open_results(resolved, store)
-            written, is_new = written_before(results, store), False
-            if written is None:
-                from rgr_dist.analysis.report.publish import publish  # all that fits and draws
+            from rgr_dist.analysis.report.publish import publish  # all that fits and draws
 
-                written, is_new = publish(results, store), True
-        _tell(results, written, is_new, console, summary, as_typed(study, out, set_))
+            results = open_results(resolved, store)
+            address = publish(results, store)
+        _tell(results, address, console, summary, as_typed(study, out, set_))
 
 
 def _tell(
     results: StudyResults,
-    written: Written,
-    is_new: bool,
+    page: str,
     console: Console,
     summary: Summary,
     asked: str,
@@ -144,11 +139,13 @@ def _tell(
     """Say what was found, where the report is, and what to type next.
 
     Args:
+        page: the address of the report.
         asked: the study with its options, as they are typed.
 
     Raises:
         Exit: some runs failed.
     """
+    from rgr_dist.analysis.report.publish import headline
     from rgr_dist.analysis.wording import duration, plural
     from rgr_dist.cli.results import threshold_sections
     from rgr_dist.cli.threshold_tables import print_thresholds
@@ -156,7 +153,7 @@ def _tell(
 
     study = results.study
     console.print()
-    say(written.headline)
+    say(headline(results))
     if study.record.finds_thresholds:
         print_thresholds(study, threshold_sections(results), best_alone=True)
     use = f"{plural(summary.workers, 'worker')}, training {summary.utilisation:.0%} of the time"
@@ -164,9 +161,8 @@ def _tell(
     trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:
         trained = "nothing was left to train"
-    report = "report" if is_new else "report, unchanged"
-    console.print(f"{trained}\n{report}:", highlight=False, soft_wrap=True)
-    console.print(written.address, highlight=False, soft_wrap=True)  # on its own line, to copy
+    console.print(f"{trained}\nreport:", highlight=False, soft_wrap=True)
+    console.print(page, highlight=False, soft_wrap=True)  # on its own line, to copy
     failed = summary.failed or summary.left_failed
     if not failed:
         first = shlex.quote(study.cell_names[study.cells[0].cell_id])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
-from tests.analysis.written_page import write_report
 
 ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
 
@@ -125,8 +123,3 @@ def test_the_headline_is_the_best_split_and_its_gain_over_one_head() -> None:
     only_four = splits_of(rows_of(study, {(4, 8): FOUR}))
     assert headline(only_four)[0].endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
     assert headline(splits_of(rows_of(study, {}))) == ["No run yet."]
-
-
-def test_a_study_without_runs_still_has_a_page(tmp_path: Path) -> None:
-    page = write_report(made_up.results_of(study_of(), [], []), tmp_path)
-    assert "No run yet." in page.read_text()

@@ -15,14 +15,12 @@ from rgr_dist.analysis.layers.section import headline, section
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
-from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
-from tests.analysis.page_numbers.reading import paragraphs
 
 LAYERS: list[Any] = ["max", {"zoo": "multi_query"}, {"zoo": "latent"}]
 HEADS = [1, 2, 4]
@@ -264,11 +262,3 @@ def test_one_layer_is_not_compared() -> None:
     study = study_of({"zoo": "latent"})
     assert not compares_layers(study)
     assert "layers" not in [one.name for one in sections(results_of(study))]
-
-
-def test_what_was_asked_of_several_layers_names_sizes_alone() -> None:
-    """Names of cells hold those of layers, which are no ends of a range."""
-    results = results_of(study_of(max_steps=1000, learning_rate=0.001))
-    asked = next(one for one in paragraphs(summary.section(results)) if "we asked" in one)
-    sizes = "For (m, dmodel) = (16, 4) to (32, 8), m items in dmodel dimensions, we asked"
-    assert asked.startswith(sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,14 +11,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from rgr_dist.analysis.drawing import svg
-from rgr_dist.analysis.drawing.colours import INKS, PHASES, SHAPES, TILES
-from rgr_dist.analysis.drawing.plot import as_file
-from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.sections import state
-from rgr_dist.analysis.theory.phases import headline, one_head_headline, phases
-from rgr_dist.analysis.theory.phases_figure import draw_phases
+from rgr_dist.analysis.theory.phases import one_head_headline, phases
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.planning.portfolio import StoredSearch, open_portfolio
@@ -32,7 +26,6 @@ from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
-from tests.analysis.test_colours import contrast
 
 LIMITS = [1000, 4000]
 OURS = {"construction": "ours", "iterations": 100}
@@ -129,43 +122,6 @@ def test_a_draw_without_a_decision_is_not_counted_as_proved(study: Study) -> Non
     runs = results.runs.assign(stop_reason=results.runs["stop_reason"].mask(undecided, "max_steps"))
     table = phases(replace(results, runs=runs)).set_index(["m", "h"])
     assert table.loc[(64, 1), ["proved", "phase"]].tolist() == [1, "open"]
-
-
-def test_the_page_has_phases_and_no_thresholds(study: Study) -> None:
-    results = results_of(study, {(16, 8, 1000), (16, 8, 4000)})
-    names = [section.name for section in sections(results)]
-    assert names[:2] == ["summary", "phases"]
-    assert {"cells", "law", "heads", "training-time", "agreement"}.isdisjoint(names)
-    assert headline(results) == (
-        "Of 3 sizes, training passes at 0 with 1 head, 0 with 2 heads, 1 with 8 heads, each as "
-        "wide as d_model. At 2, a proof rules one head out."
-    )
-    (summary,) = (section for section in sections(results) if section.name == "summary")
-    page = render("x", [summary], {})
-    assert "at step limits from 1,000 to 4,000" in page, "those of training, not of constructions"
-
-
-def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Study) -> None:
-    rows = phases(results_of(study, {(16, 8, 1000)})).to_dict("records")
-    figure = draw_phases(rows, LIMITS)
-    drawn = "".join(svg.page_panel(panel) for panel in figure.panels)
-    legend = [key.text for key in figure.legend]
-    for i, phase in enumerate(TILES, start=len(SHAPES)):
-        tiles = sum(row["phase"] == phase for row in rows)
-        assert len(re.findall(f'href="#s{i}"', drawn)) == tiles
-        assert any(text.startswith(f"{phase}: ") for text in legend) == (tiles > 0)
-    assert legend[0] == "easy: training passes within 1,000 steps"
-    shown = next(
-        one for one in sections(results_of(study, {(16, 8, 4000)})) if one.name == "phases"
-    )
-    (drawn_there,) = shown.figures
-    assert drawn_there.legend[0].text == "slow: training passes, but needs up to 4,000 steps"
-    assert as_file(figure, "svg").count(b"<use") > len(rows)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_phases_stand_out_from_the_page(theme: str) -> None:
-    assert all(contrast(colour, INKS[theme]["page"]) >= 3 for colour in PHASES[theme].values())
 
 
 def test_a_study_of_one_head_says_where_it_can_be_right_and_fits_no_law() -> None:

@@ -18,7 +18,6 @@ from rich.console import Console
 
 import rgr_dist as rgr
 from rgr_dist.analysis.load import open_results
-from rgr_dist.analysis.report.report_cache import Written
 from rgr_dist.cli import call, listing, running
 from rgr_dist.cli.results import threshold_sections
 from rgr_dist.cli.threshold_tables import (
@@ -367,8 +366,7 @@ def test_the_next_command_can_be_pasted(tmp_path: Path, capsys: Shown) -> None:
     cells = [{"m": 16, "d_model": 8, "graph": graph} for graph in graphs]
     study = parse_study({"name": "x", "cells": cells}, home=tmp_path)
     results = open_results(study, Store(tmp_path / "results"))
-    written = Written(address="page", headline="found", origin="", files={})
-    running._tell(results, written, True, Console(), Summary(), "x.yaml")
+    running._tell(results, "page", Console(), Summary(), "x.yaml")
     (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("next: ")]
     assert cell_named(study, shlex.split(line)[-1]) == study.cells[0]
 

@@ -19,7 +19,6 @@ from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.theory.phases import headline as phases_headline
 from rgr_dist.analysis.theory.phases import is_of_phases, one_head_headline
 from rgr_dist.analysis.thresholds.rows import cells_of
-from rgr_dist.analysis.transitions.width_scaling import sentence, width_scaling_of
 from rgr_dist.analysis.wording import clock, plural, span
 
 
@@ -39,9 +38,7 @@ def findings(results: StudyResults) -> list[str]:
     if study.record.algorithm == "one-head":
         return [one_head_headline(results)]
     longer = step_limits.headline(results)
-    sharper = width_scaling_of(results) if study.search.transition_seeds else None
-    sharp = [] if sharper is None else [sentence(sharper)]
-    return [*sharp, *longer, *conclusions.headline(results)]
+    return [*longer, *conclusions.headline(results)]
 
 
 def _misses(results: StudyResults, fails: set[str]) -> list[str]:

@@ -1,1 +1,0 @@
-"""Our numbers beside those that the paper states."""
