@@ -13,10 +13,11 @@ from rgr_dist.analysis.layers import section as layers
 from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.phases import is_of_phases
 from rgr_dist.analysis.report import provenance
 from rgr_dist.analysis.report.sections import cost, summary
 from rgr_dist.analysis.splits import section as accuracy
-from rgr_dist.analysis.theory import phases
+from rgr_dist.analysis.theory import phases_section
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.study.errors import StudyError
@@ -29,7 +30,7 @@ ALL = D_K + D_V + ACCURACY + PHASES + LAYERS + TOTAL
 
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, ALL),
-    (phases.section, PHASES),
+    (phases_section.section, PHASES),
     (layers.section, LAYERS),
     (accuracy.section, ACCURACY),
     (facts.splits, TOTAL),
@@ -58,7 +59,7 @@ def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
     study = results.study
     kind: str = "layers" if compares_layers(study) else study.record.finds
-    kind = "phases" if phases.is_of_phases(study) else kind
+    kind = "phases" if is_of_phases(study) else kind
     kind = "total" if study.search.total else kind
     makers = [make for make, finds in CONTENTS if kind in finds]
     first = _lead(results)

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
+from rgr_dist.analysis.phases import one_head_finding, phases
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.sections import state
-from rgr_dist.analysis.theory.phases import one_head_headline, phases
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.planning.portfolio import StoredSearch, open_portfolio
@@ -138,11 +138,7 @@ def test_a_study_of_one_head_says_where_it_can_be_right_and_fits_no_law() -> Non
     can = [all(is_separable(cell, seed) for seed in range(2)) for cell in study.cells]
     none = [not any(is_separable(cell, seed) for seed in range(2)) for cell in study.cells]
     assert sum(can) + sum(none) == 3
-    assert one_head_headline(results) == (
-        f"Of 3 sizes, one head as wide as d_model can be right on every pair in all draws at "
-        f"{sum(can)}; at {sum(none)} it is proved, draw by draw, that none can be."
-    )
-    undecided = [row | {"stop_reason": "max_steps"} for row in runs]
-    differ = one_head_headline(made_up.results_of(study, undecided, []))
-    assert differ.endswith(f"; at {sum(none)} the draws differ or are not decided.")
+    told = one_head_finding(results)
+    assert f"at {sum(can)};" in told
+    assert f"rules out {sum(none)}." in told
     assert not {"law", "laws"} & {section.name for section in sections(results)}

@@ -13,11 +13,11 @@ from rgr_dist.analysis.layers import section as layers
 from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.phases import finding as phases_finding
+from rgr_dist.analysis.phases import is_of_phases, one_head_finding
 from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
-from rgr_dist.analysis.theory.phases import headline as phases_headline
-from rgr_dist.analysis.theory.phases import is_of_phases, one_head_headline
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
 
@@ -26,7 +26,7 @@ def findings(results: StudyResults) -> list[str]:
     """What the study found, in sentences; the first is its title."""
     study = results.study
     if is_of_phases(study):
-        return [phases_headline(results)]
+        return [phases_finding(results)]
     if compares_layers(study):
         return layers.headline(results)
     if study.record.finds == "accuracy":
@@ -36,7 +36,7 @@ def findings(results: StudyResults) -> list[str]:
         found = facts.headline(facts.rows_of_facts(results), study, len(fails))
         return [found, *_misses(results, fails), *conclusions.growths(pooled_laws(results))]
     if study.record.algorithm == "one-head":
-        return [one_head_headline(results)]
+        return [one_head_finding(results)]
     longer = step_limits.headline(results)
     return [*longer, *conclusions.headline(results)]
 

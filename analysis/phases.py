@@ -1,22 +1,19 @@
 """What heads of the widest useful width can hold, and whether training finds it.
 
-A study of mode ``widest`` asks whether heads with d_k = d_model pass. Its answers are compared with
-those of the constructions that it lists, on the same graphs and embeddings: whether one head can be
-right on all pairs, decided exactly, and for several heads the construction ``ours``.
+A study of the widest heads asks whether those with d_k = d_model pass. Its answers are compared
+with those of the constructions that it lists, on the same graphs and embeddings: whether one head
+can be right on all pairs, decided exactly, and for several heads the construction ``ours``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.page.section import Column, Section, Table
-from rgr_dist.analysis.rows import Row, named
-from rgr_dist.analysis.theory.phases_figure import draw_phases
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import compression
 from rgr_dist.study.cell import Cell
@@ -37,8 +34,10 @@ def phases(results: StudyResults) -> pd.DataFrame:
         m′ / d_model; ``load``, m′ ln m / d_model²; ``passes_within``, the smallest step limit at
         which training passes, null if none is known; ``draws``; ``exact``, in how many of them
         weights of at most h heads are known that are right on all pairs; ``proved``, in how many
-        it is proved that there are none, which is decided for one head only; ``phase``, one of
-        ``phases_figure.MEANS``.
+        it is proved that there are none, which is decided for one head only; ``phase``: ``easy`` or
+        ``slow``, whether training passes within the smallest or only a larger step limit; ``hard``,
+        if it passes at none and exact weights are known in every draw; ``impossible``, if it is
+        proved in every draw that there are none; else ``open``.
     """
     study, rows = results.study, []
     table = results.thresholds[["cell_id", "h", "status"]]
@@ -89,21 +88,20 @@ def _row(
     }
 
 
-def headline(results: StudyResults) -> str:
-    """At how many sizes training passes, by head count, and at how many one head is ruled out."""
+def finding(results: StudyResults) -> str:
+    """In one sentence, at how many sizes training passes and how many a proof rules out."""
     table = phases(results)
-    found = [
-        f"{table.loc[table['h'] == h, 'passes_within'].notna().sum()} with {plural(h, 'head')}"
-        for h in sorted(set(table["h"].tolist()))
-    ]
-    sizes = plural(len(table) // len(found), "size")
-    proved = int((table["phase"] == "impossible").sum())
-    beyond = f" At {proved}, a proof rules one head out." if proved else ""
-    return f"Of {sizes}, training passes at {', '.join(found)}, each as wide as d_model.{beyond}"
+    one = table[table["h"] == table["h"].min()]
+    passing, proved = int(one["passes_within"].notna().sum()), (one["phase"] == "impossible").sum()
+    heads = plural(int(one["h"].iloc[0]), "head")
+    return (
+        f"Of {plural(len(one), 'size')}, {heads} as wide as d_model can be trained at {passing}; "
+        f"a proof rules out {proved}."
+    )
 
 
-def one_head_headline(results: StudyResults) -> str:
-    """At how many sizes one head can be right on every pair, and at how many no head can be."""
+def one_head_finding(results: StudyResults) -> str:
+    """In one sentence, at how many sizes one head can be right on every pair in all draws."""
     study, runs = results.study, results.searched
     whole = {cell.cell_id: runs[runs["cell_id"] == cell.cell_id] for cell in study.cells}
     ended = [own for own in whole.values() if own["seed"].nunique() >= study.search.seeds]
@@ -111,47 +109,5 @@ def one_head_headline(results: StudyResults) -> str:
     proved = sum(
         bool(((own["score"] < 1) & (own["stop_reason"] == "converged")).all()) for own in ended
     )
-    rest = len(whole) - exact - proved
     sizes = plural(len(whole), "size")
-    others = f"; at {rest} the draws differ or are not decided" if rest else ""
-    return (
-        f"Of {sizes}, one head as wide as d_model can be right on every pair in all draws at "
-        f"{exact}; at {proved} it is proved, draw by draw, that none can be{others}."
-    )
-
-
-def section(results: StudyResults) -> Section:
-    """The figure and its table."""
-    rows = named(results, phases(results))
-    trained = (cell for cell in results.study.cells if cell.model == results.study.record.name)
-    limits = sorted({cell.training.max_steps for cell in trained})
-    return Section(
-        name="phases",
-        title="Impossible, hard and easy",
-        figures=(draw_phases(rows, limits),),
-        shown=(_table(rows),),
-        files={"phases": phases(results)},
-    )
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    return Table(
-        name="table-phases",
-        caption=(
-            "Heads with d_k = d_model. Passes within: the smallest step limit at which training "
-            "passes. Exact: draws with known weights that are right on all pairs, of one head or "
-            "of the construction. Proved: draws for which a certificate shows that one head has "
-            "no such weights."
-        ),
-        columns=[
-            Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),
-            Column("h", "h"),
-            Column("m′ ln m / d_model^2", "load", form=".2f"),
-            Column("passes within", "passes_within"),
-            Column("exact", lambda row: f"{row['exact']} of {row['draws']}", "exact"),
-            Column("proved", lambda row: f"{row['proved']} of {row['draws']}", "proved"),
-            Column("phase", "phase", text=True),
-        ],
-        rows=rows,
-        cell=None,
-    )
+    return f"Of {sizes}, one head holds every draw at {exact}; a proof rules out {proved}."
