@@ -26,7 +26,7 @@ from tests.engines.own_layers import (
 
 (MODULE,) = (
     block.text
-    for block in blocks("python", ROOT / "docs/own-layer.md")
+    for block in blocks(ROOT / "docs/own-layer.md", "python")
     if "(nn.Module)" in block.text
 )
 

@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
 def submit(program: str, dashboard: str, store: str, cwd: Path) -> str:
     """What the job prints that the page of clusters submits of a program."""
     told = [
-        command for block in blocks("sh", ROOT / "docs/clusters.md") for command in block.commands
+        command for block in blocks(ROOT / "docs/clusters.md", "sh") for command in block.commands
     ]
     (command,) = [one for one in told if one[:3] == ["ray", "job", "submit"] and program in one]
     words = [
