@@ -24,7 +24,7 @@ from rgr_dist.study.search import Search
 from rgr_dist.study.select import CellName, cell_named, heads_named
 from rgr_dist.study.spec import LARGEST_COUNT
 from rgr_dist.study.study import Study as Resolved
-from rgr_dist.study.study_file import load_study, parse_study
+from rgr_dist.study.study_file import parse_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,8 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
     overrides = [*overrides] if isinstance(overrides, Iterable) else [overrides]
     if not all(isinstance(one, str) for one in overrides):
         raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
-    opened = Study.of(load_study(str(source), overrides), Store(out))
+    store = Store(out)
+    opened = Study.of(store.study(str(source), overrides), store)
     opened._read = str(source), bool(overrides)
     return opened
 

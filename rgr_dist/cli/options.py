@@ -57,7 +57,7 @@ EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 def opened(
     study: str, overrides: Sequence[str] | None, out: str, may_be_new: bool = False
 ) -> Iterator[tuple[Study, Store]]:
-    """The study and its store; on exit, reports the parts and runs that were left out.
+    """The study and its store; on exit, reports the parts that were left out.
 
     Args:
         may_be_new: whether the store need not exist yet.
@@ -68,15 +68,10 @@ def opened(
         UserError: there is no store.
     """
     from rgr_dist.store.store import Store
-    from rgr_dist.study.study_file import load_study
-    from rgr_dist.study.yaml_document import is_known
 
-    kept = Path(out, "studies", study, "study.yaml")
-    if Path(study).name == study and kept.exists() and not is_known(study):
-        raise UserError(f"study {study!r}: no such file is here; {kept} is how it was run")
-    resolved, store = load_study(study, overrides or ()), Store(out)
-    if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers", "damaged")))):
-        store.check_bucket()
+    store = Store(out)
+    resolved = store.study(study, overrides or ())
+    if not (may_be_new or store.exists):
         raise UserError(
             f"--store {out}: there is no store; rgr run {as_typed(study, out, overrides)} makes it"
         )
@@ -85,9 +80,9 @@ def opened(
         say_error(line)
 
 
-def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
-    """Hold the store from the start of a command; at ray:// its driver on the cluster holds it."""
-    return nullcontext() if address.startswith("ray://") else store.held(does)
+def held(store: Store, study: str, address: str) -> AbstractContextManager[None]:
+    """Hold a study from the start of a command; at ray:// its driver on the cluster does."""
+    return nullcontext() if address.startswith("ray://") else store.held(study)
 
 
 def check_output(option: str, path: Path, ending: str = "") -> None:

@@ -104,12 +104,11 @@ def run(
     """Train whatever a study still lacks, then write its report. Run again to resume or extend."""
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
-    from rgr_dist.study.study_file import load_study
 
-    resolved = load_study(study, set_ or ())
     store = Store(out)
+    resolved = store.study(study, set_ or ())
     execution = Execution(cpus, address, engine, gpus, retry_failed)
-    with held(store, f"rgr run {study}", address):
+    with held(store, resolved.name, address):
         from rich.console import Console
 
         from rgr_dist.analysis.load import open_results

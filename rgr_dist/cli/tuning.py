@@ -82,7 +82,7 @@ def tune(
         needed = max(run_memory(one, D_K) for one in cells)
         check_room(needed, f"--D_K {D_K}: a run needs")
     tuning = Tuning(resolved, store, probes, trials, seed)
-    with held(store, f"rgr tune {study}", address), silent_output():
+    with held(store, resolved.name, address), silent_output():
         from rgr_dist.tuning.driver import tune_protocol
 
         tuned = tune_protocol(tuning, say_error, Execution(cpus, address, engine))

@@ -83,7 +83,7 @@ def record(study: Study, store: Store, expected: dict[str, Expectation]) -> None
     Raises:
         StoreError: they could not be stored.
     """
-    store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
+    store.write_study(study)
     merged = _recorded(study, store) | expected
     content = {cell_id: asdict(value) for cell_id, value in merged.items()}
     store.write_text(_path(study), json.dumps(content, indent=2, sort_keys=True) + "\n")

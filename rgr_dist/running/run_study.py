@@ -24,7 +24,6 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.search.tune.connect import is_connected
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
@@ -81,11 +80,9 @@ def _drive(study: Study, store: Store, view: View, execution: Execution) -> Summ
         from rgr_dist.engines.check_layers import check_layers  # imports torch
 
         check_layers(study)
-    with store.held(f"rgr run {study.name}"):
-        for line in set_damage_aside(store):
-            view.warn(line)
+    with store.held(study.name):
         search = stored_search(study, store, execution.retry_failed)
-        for line in store.left_out:  # where searches started, which is recorded anew
+        for line in store.left_out:
             view.warn(line)
         summary = Summary(started=time.monotonic())
         is_left = goes_on = not search.portfolio.is_done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -91,23 +91,6 @@ def train_rows(
                 columns["seconds"] = 0.0
             rows.append(run_row(run.with_limit(limit), columns, engine.name, device_name, own))
     return rows
-
-
-def trained_again(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The row of a stored run, trained again in this process by the fastest engine.
-
-    None if that fails, or if its config does not suffice: it needs a file, or is of another
-    protocol.
-    """
-    config = json.loads(row["config"])
-    try:
-        run = Run.model_validate({key: config[key] for key in config if key != "protocol"})
-    except ValueError:
-        return None
-    if run.run_id != row["run_id"]:
-        return None
-    (again,) = train_rows(make_engine(model=run.cell.model), [run])
-    return None if again["stop_reason"] == "failed" else again
 
 
 def _columns(outcome: Outcome) -> dict[str, Any]:

@@ -1,52 +1,50 @@
 """The store: a folder or bucket of Parquet files that holds every run ever trained.
 
-    runs/part-TIME-DIGEST.parquet      one row per run, addressed by run_id
-    studies/<name>/study.yaml          the study as resolved
-    studies/<name>/<table>.parquet     decisions, thresholds, all_pairs
+    runs/part-TIME-ID.parquet          one row per run, addressed by run_id
+    studies/<name>/study.json          the study as resolved, and arrays.npz of files that it names
+    studies/<name>/<table>.parquet     thresholds, best
     studies/<name>/report/             the report
 
-A run found in two files counts once, or not at all if they contradict each other (``results``).
-``storage`` reads and writes the files.
+A part is complete once it has its name, and never changes. A run found in two parts counts once:
+the first that finished, and a failed attempt only if there is no other. So drivers may write at the
+same time, and what a killed one leaves behind is whole parts, and hidden files that nobody reads.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import io
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from pydantic_core import from_json
 
-from rgr_dist.faults import typed
-from rgr_dist.store.lock import Lock
-from rgr_dist.store.parts import (
-    PARQUET_END,
-    UNREADABLE,
-    check_values,
-    is_outdated,
-    parse,
-    parse_study_table,
-    part_name,
-    written,
-)
-from rgr_dist.store.results import COMPARED, once_each
-from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
-from rgr_dist.store.storage import Storage, StoreError, short
+from rgr_dist.store.schema import RUNS, STUDY_TABLES
+from rgr_dist.store.storage import Storage, StoreError, reason
+from rgr_dist.study import assets
+from rgr_dist.study.address import digest_of_text
+from rgr_dist.study.errors import StudyError, validated, within
+from rgr_dist.study.study import Study
+from rgr_dist.study.study_file import load_study
+from rgr_dist.study.yaml_document import is_known
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ORDER = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "d_vo", "seed"]
 COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+"""What reading a damaged part raises."""
 
 
 def table_path(study: str, table: str) -> str:
-    """Where in a store a table of a study lies: one of ``STUDY_TABLES``."""
+    """Where in a store a table of a study lies."""
     return f"studies/{study}/{table}.parquet"
 
 
@@ -54,72 +52,70 @@ class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
     Attributes:
-        damaged: why each part that could not be read was left out when the parts were last read,
-            by its path in the store. One that was damaged before is read whole again. Tables of
-            studies that could not be read, too.
-        conflicting: the cell of each run that is left out, since it had several results when runs
-            of its cell were last read.
-        lost_starts: the files that should say where searches of cells started, and do not.
+        unreadable: why each part that cannot be read was left out, by its path in the store.
+        reads: how many parts have been read; each is read once.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
 
     Raises:
-        StoreError: the URI cannot be opened.
+        StoreError: it cannot be opened.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Any) -> None:
         super().__init__(root)
-        self.damaged: dict[str, str] = {}
-        self.conflicting: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
+        self.reads = 0
+        self._parts: dict[str, pa.Table] = {}
+        self._runs: tuple[list[str], pd.DataFrame] | None = None
+        self._held: set[str] = set()
         self.lost_starts: set[str] = set()
-        self._is_outdated = False
-        self._lock: Lock | None = None
 
-    @contextmanager
-    def held(self, does: str) -> Iterator[None]:
-        """Hold the store, as the only driver that may write runs to it.
-
-        Does nothing inside a block in which this object already holds the store.
-
-        Args:
-            does: the command, named to any driver that comes meanwhile: ``rgr run base-grid``.
-
-        Raises:
-            StoreError: another driver holds the store, or it cannot be written.
-        """
-        if self._lock is not None:
-            yield
-            return
-        self.check_bucket()
-        lock = Lock(self, does)
-        with self.no_new_folders("drivers"):
-            lock.acquire()
-            self._lock = lock
-            try:
-                yield
-            finally:
-                self._lock = None
-                lock.release()
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored in it."""
+        return bool(self.files("runs") or self.files("studies"))
 
     @property
     def left_out(self) -> list[str]:
-        """What is left out or lost, and why, one line each."""
-        told = [
-            f"{path.removeprefix('runs/')} in {self.root} is damaged and was left out: {why}"
-            for path, why in self.damaged.items()
+        """The parts that are left out, and why, one line each."""
+        return [
+            f"{path} in {self.root} cannot be read and was left out: {why}"
+            for path, why in self.unreadable.items()
         ]
-        if count := len(self.conflicting):
-            told.append(
-                f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
-                f"them is used; rgr verify --store {typed(self.root)} names them"
-            )
-        told += (
-            f"{path} in {self.root} does not say where the searches of some cells started: they "
-            "start anew, and may need more runs to find their thresholds again"
-            for path in self.lost_starts
-        )
-        return told
+
+    @contextmanager
+    def held(self, study: str) -> Iterator[None]:
+        """Be the only driver of a study in a local store; does nothing if this object is already.
+
+        Other studies may run in the same store. In a bucket nothing is held: two drivers of one
+        study train some of its runs twice, which does no harm.
+
+        Raises:
+            StoreError: another driver runs the study, or the store cannot be written.
+        """
+        if self.local_path is None or study in self._held:
+            yield
+            return
+        from filelock import FileLock, Timeout
+
+        folder = self.local_path / "studies" / study
+        with self._reported("cannot be written"):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / ".lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise StoreError(
+                    f"--store {self.root}: another driver runs {study}; wait for it, or give "
+                    "another --store"
+                ) from None
+        self._held.add(study)
+        try:
+            yield
+        finally:
+            self._held.discard(study)
+            lock.release()
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.
@@ -134,159 +130,167 @@ class Store(Storage):
         """Store a table of runs durably, as one new part.
 
         Raises:
-            StoreError: nothing was stored: writing failed, or reading would refuse the rows.
+            StoreError: nothing was stored.
         """
-        try:
-            check_values(table)
-        except ValueError as error:
-            raise StoreError(f"--store {self.root}: cannot store runs: {error}") from error
-        content = written(table)
-        self.write_bytes(f"runs/{part_name(content)}", content)
-
-    def write_bytes(self, relative: str, content: bytes, sync: bool = True) -> None:
-        """Store a file, as ``Storage`` does, unless this driver has lost the store.
-
-        Raises:
-            StoreError: it could not be stored, or this driver has lost the store.
-        """
-        if self._lock is not None:
-            self._lock.check()
-        super().write_bytes(relative, content, sync)
+        name = f"part-{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
+        self.write_bytes(f"runs/{name}", _as_parquet(table))
 
     def runs(
         self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Every stored run, once; a failed attempt is dropped if another one succeeded.
-
-        Leaves out unreadable parts (``damaged``) and runs with several results (``conflicting``).
-
-        Args:
-            cell_ids: only the runs of these cells; for none of them, no part is read.
-            columns: only these columns; all if not given.
-
-        Raises:
-            StoreError: a column that there is not, or a part that cannot be read.
-        """
-        wanted = None if cell_ids is None else set(cell_ids)
-        columns = RUNS.names if columns is None else list(columns)
-        if unknown := {*columns} - {*RUNS.names}:
-            raise StoreError(f"runs have no {', '.join(sorted(unknown))}")
-        read = {*columns, *COMPARED, *ORDER}
-        schema = pa.schema([field for field in RUNS if field.name in read])
-        tables = () if wanted == set() else self.parts(wanted, schema).values()
-        rows: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
-        kept, conflicting = once_each(rows)
-        again = rows.loc[rows["run_id"].isin(conflicting), ["run_id", "cell_id"]]
-        self.conflicting = {
-            run: cell
-            for run, cell in self.conflicting.items()
-            if wanted is not None and cell not in wanted
-        } | dict(again.itertuples(index=False, name=None))
-        return kept.sort_values(ORDER, ignore_index=True)[columns]
-
-    def parts(
-        self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
-    ) -> dict[str, pa.Table]:
-        """Rows of every readable part, by its path; ``damaged`` says what is wrong with the others.
-
-        Starts over if a part is compacted away meanwhile.
+        """Every stored run, once, in the order of ``ORDER``; unreadable parts are left out.
 
         Args:
             cell_ids: only the runs of these cells.
-            schema: only these columns of ``RUNS``; run_id must be among them.
-        """
-        for _ in range(5):
-            with suppress(FileNotFoundError):
-                return self._read_parts(cell_ids, schema)
-        raise StoreError(
-            f"--store {self.root}: its parts keep changing; is another study compacting it?"
-        )
+            columns: only these columns; all if not given.
 
-    def version(self) -> str:
-        """A text that changes whenever runs are stored: a digest of the names of the parts.
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        parts = self.parts()
+        if self._runs is None or self._runs[0] != list(parts):
+            merged = pa.concat_tables([RUNS.empty_table(), *parts.values()]).to_pandas()
+            self._runs = list(parts), once_each(merged).sort_values(ORDER, ignore_index=True)
+        frame = self._runs[1]
+        if cell_ids is not None:
+            frame = frame[frame["cell_id"].isin(set(cell_ids))].reset_index(drop=True)
+        return frame[list(columns)] if columns is not None else frame.copy(deep=False)
+
+    def parts(self) -> dict[str, pa.Table]:
+        """The rows of every readable part, by its path, oldest first; each is read once.
 
         Raises:
             StoreError: the store cannot be listed.
         """
-        return hashlib.sha256("\n".join(self._list_parts()).encode()).hexdigest()[:16]
+        for _ in range(5):
+            with suppress(FileNotFoundError):  # compacted away meanwhile
+                return self._read_parts()
+        raise StoreError(f"--store {self.root}: its parts keep changing")
+
+    def version(self) -> str:
+        """A text that changes whenever runs are stored."""
+        return digest_of_text("\n".join(self._list_parts()), 16)
+
+    def _list_parts(self) -> list[str]:
+        """The paths of the parts, oldest first."""
+        names = (str(entry.base_name) for entry in self.files("runs"))
+        return [f"runs/{x}" for x in names if x.endswith(".parquet") and x[0] not in "._"]
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts into one if they are more than ``above`` or an older rgr-dist wrote one.
+        """Merge the readable parts into one if they are more than ``above``.
 
-        Tools that read the folder may take its columns from the first part, so all parts must have
-        the same; and an older rgr-dist's parts may lack a checksum over the whole file. A crash
-        loses nothing: the merged part is complete before the first old one is deleted, and a run
-        in both counts once. Rows that contradict each other are all kept.
+        The merged part is complete before the first old one is deleted, and a run in both counts
+        once, so a crash loses nothing. Rows that disagree are all kept, for ``rgr verify``.
         """
         parts = self.parts()
-        if len(parts) <= above and not self._is_outdated:
+        if len(parts) <= above:
             return
         merged = pa.concat_tables(parts.values())
         rows = merged.to_pandas()
-        kept, conflicting = once_each(rows)
-        is_kept = rows.index.isin(kept.index) | rows["run_id"].isin(conflicting)
-        self.write_part(merged.filter(pa.array(is_kept)))
+        self.write_part(merged.filter(pa.array(~rows.drop(columns="config").duplicated())))
         for path in parts:
             self.remove(path)
 
     def studies(self) -> list[str]:
         """Names of the studies that have been run."""
-        folders = self.files("studies")
-        return sorted(f.base_name for f in folders if f.type == pafs.FileType.Directory)
+        return [str(one.base_name) for one in self.files("studies") if one.type.name == "Directory"]
 
     def no_folders(self) -> list[str]:
-        """Names of what lies among the folders of studies and is none."""
-        others = (f for f in self.files("studies") if f.type != pafs.FileType.Directory)
-        return [one.base_name for one in others if not one.base_name.startswith(".")]
+        """None: kept while first guesses ask."""
+        return []
+
+    def study(self, source: str, overrides: Sequence[str] = ()) -> Study:
+        """A shipped study by its name, a study file by its path, or a study that was run here.
+
+        Raises:
+            StudyError: there is none, or it is not valid.
+        """
+        text = None
+        if not is_known(source) and source in self.studies():
+            text = self.read_text(f"studies/{source}/study.json")
+        if text is None:
+            return load_study(source, overrides)
+        if overrides:
+            raise StudyError(f"study {source}: as it was run here; --set needs its own file")
+        content = self.read_bytes(f"studies/{source}/arrays.npz")
+        if content is not None:
+            assets.take(dict(np.load(io.BytesIO(content), allow_pickle=False)))
+        with within(f"{self.address(f'studies/{source}/study.json')}: "):
+            return validated(Study, from_json(text))
+
+    def write_study(self, study: Study) -> None:
+        """Keep a study as resolved, with the arrays of the files that it names.
+
+        Raises:
+            StoreError: it could not be stored.
+        """
+        if arrays := assets.needed(study.cells):
+            content = io.BytesIO()
+            np.savez(content, allow_pickle=False, **arrays)
+            self.write_bytes(f"studies/{study.name}/arrays.npz", content.getvalue())
+        self.write_text(f"studies/{study.name}/study.json", study.model_dump_json(indent=2))
 
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table of a study: one of ``STUDY_TABLES``."""
-        schema = STUDY_TABLES[table]
-        content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-        self.write_bytes(table_path(name, table), written(content))
-        self.damaged.pop(table_path(name, table), None)
+        content = pa.Table.from_pylist([dict(row) for row in rows], schema=STUDY_TABLES[table])
+        self.write_bytes(table_path(name, table), _as_parquet(content))
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
-        """A table of a study; None if it has not been written, or is damaged (``damaged``)."""
-        path = table_path(name, table)
-        self.damaged.pop(path, None)
-        content = self.read_bytes(path, PARQUET_END)
-        if content is None:
-            return None
-        try:
-            frame: pd.DataFrame = parse_study_table(content, table, STUDY_TABLES[table]).to_pandas()
-        except UNREADABLE as error:
-            self.damaged[path] = short(error)
-            return None
-        return frame
+        """A table of a study; None if it has not been written, or cannot be read."""
+        content = self.read_bytes(table_path(name, table))
+        with suppress(*UNREADABLE):
+            return None if content is None else _read(content).to_pandas()
+        return None
 
-    def _read_parts(
-        self, cell_ids: Collection[str] | None, schema: pa.Schema
-    ) -> dict[str, pa.Table]:
-        """Like ``parts``, in a single attempt.
-
-        Raises:
-            FileNotFoundError: a part was gone before it could be read.
-        """
-        before, self._is_outdated, found = self.damaged, False, {}
-        self.damaged = {path: why for path, why in before.items() if not path.startswith("runs/")}
-        for path, kind in self._list_parts().items():
-            if kind is not pafs.FileType.File:
-                self.damaged[path] = "it is no file"
+    def _read_parts(self) -> dict[str, pa.Table]:
+        """Like ``parts``; raises FileNotFoundError if a part was gone before it could be read."""
+        paths = self._list_parts()
+        self._parts = {path: self._parts[path] for path in paths if path in self._parts}
+        self.unreadable = {path: why for path, why in self.unreadable.items() if path in paths}
+        for path in paths:
+            if path in self._parts or path in self.unreadable:
                 continue
-            content, name = self.read_bytes(path, PARQUET_END), Path(path).name
+            content = self.read_bytes(path)
             if content is None:
                 raise FileNotFoundError
+            self.reads += 1
             try:
-                whole = RUNS if path in before else schema  # its fault may be in any column
-                found[path] = parse(content, name, cell_ids, whole).select(schema.names)
-                self._is_outdated |= is_outdated(name, content)
+                self._parts[path] = as_runs(_read(content))
             except UNREADABLE as error:
-                self.damaged[path] = short(error)
-        return found
+                self.unreadable[path] = reason(error)
+        return {path: self._parts[path] for path in paths if path in self._parts}
 
-    def _list_parts(self) -> dict[str, pafs.FileType]:
-        """Paths of the parts in the store, oldest first, each with its type: file or folder."""
-        kinds = {f"runs/{file.base_name}": file.type for file in self.files("runs")}
-        names = (path for path in kinds if path.endswith(".parquet") and path[5] not in "._")
-        return {path: kinds[path] for path in sorted(names)}
+
+def once_each(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row for each run: its first success, or else its first failure."""
+    if not runs["run_id"].duplicated().any():
+        return runs
+    failed = runs["stop_reason"] == "failed"
+    in_order = runs.assign(_failed=failed).sort_values(["_failed", "finished_at"], kind="stable")
+    return in_order.drop_duplicates("run_id").drop(columns="_failed")
+
+
+def as_runs(table: pa.Table) -> pa.Table:
+    """The columns of ``RUNS``; those that a table lacks are null.
+
+    Raises:
+        ArrowException: a column is of another type.
+    """
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in RUNS
+    ]
+    return pa.table(columns, schema=RUNS)
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd", write_page_checksum=True)
+    return content.getvalue()
+
+
+def _read(content: bytes) -> pa.Table:
+    """A table from the bytes of a Parquet file, whose pages have checksums."""
+    return pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read()

@@ -22,7 +22,6 @@ from rgr_dist.search.confidence_interval import mean
 from rgr_dist.search.tune.lost_workers import in_a_line
 from rgr_dist.search.tune.runner import Watch, run_trials
 from rgr_dist.store.storage import StoreError
-from rgr_dist.store.verify_and_repair import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, journal_place, open_journal
@@ -49,7 +48,7 @@ def tune_protocol(tuning: Tuning, say: Callable[[str], None], execution: Executi
     """
     if execution.address.startswith("ray://"):
         return tune_from_inside(tune_protocol, tuning, say, execution)
-    with tuning.store.held(f"rgr tune {tuning.study.name}"):
+    with tuning.store.held(tuning.study.name):
         return _tune_here(tuning, say, execution)
 
 
@@ -57,8 +56,6 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
     """Run trials from this process, which holds the store."""
     study, store, probes = tuning.study, tuning.store, tuning.probes
     journal, test = open_journal(store, study), seed_test(study)
-    for line in set_damage_aside(store):
-        say(line)
     rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
     known = {row["run_id"]: score_of(row, test.worst) for row in rows}
     trained = [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes]

@@ -19,7 +19,7 @@ from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.running.worker import train_rows
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify_and_repair import verify
+from rgr_dist.store.verify import verify
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
@@ -74,7 +74,7 @@ def test_every_stored_run_keeps_propositions_2_1_and_3_5(trained: tuple[Study, S
         assert accuracies == sorted(accuracies, reverse=True), "a higher tau asks for more"
         assert row["softmax_accuracy"] <= row["argmax_accuracy"]
         assert row["score"] == row["softmax_accuracy"]
-    assert verify(store).problems == []
+    assert verify(store)[0] == []
 
 
 def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) -> None:

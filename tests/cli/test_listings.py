@@ -201,31 +201,15 @@ def test_reasons_of_failures_are_counted() -> None:
     assert failures(runs) == ["2 runs failed: end", "1 run failed: no reason stored"]
 
 
-def test_a_name_that_only_the_store_knows_is_answered_with_its_file(
+def test_a_study_that_was_run_is_known_by_its_name(
     finished: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(finished)
-    assert call(["thresholds", "small"]) == 2
-    kept = "results/studies/small/study.yaml"
-    said = f"rgr: study 'small': no such file is here; {kept} is how it was run\n"
-    assert capsys.readouterr().err == said
-    assert call(["thresholds", kept]) == 0
-
-
-def test_another_question_needs_a_name_of_its_own(
-    finished: Path, tmp_path: Path, capsys: Shown
-) -> None:
-    shutil.copytree(finished / "results", tmp_path / "results")
-    ask = [str(finished / "small.yaml"), "--store", str(tmp_path / "results")]
-    page = tmp_path / "results/studies/small/report/index.html"
-    before = page.read_bytes()
-    for verb in ("run", "report"):
-        assert call([verb, *ask, "--set", "search.seeds=2"]) == 2
-        assert "changes the search of small, whose" in capsys.readouterr().err
-    assert page.read_bytes() == before
-    assert call(["report", *ask, "--set", "search.seeds=3"]) == 0  # as it is
-    assert call(["report", *ask, "--set", "search.seeds=2", "--set", "name=small-2"]) == 0
-    assert page.parent.parent.with_name("small-2").exists()
+    answers = []
+    for study in ("small", "small.yaml"):
+        assert call(["thresholds", study, "--format", "json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
 
 
 def test_thresholds_are_shown_as_people_write_them(finished: Path, capsys: Shown) -> None:
@@ -385,7 +369,7 @@ def test_an_empty_listing_has_its_columns_as_csv(
         listed = table("runs", study, *none)
         assert listed.empty
         assert [*listed] == [*every]
-    assert [*table("verify", *store)] == ["file", "problem", "rows"]
+    assert [*table("verify", *store)] == ["file", "run_id", "problem"]
 
 
 def test_a_plan_names_the_edge_list_and_counts_its_items_and_edges(

@@ -368,17 +368,3 @@ def test_two_studies_of_one_name_in_one_store_are_told_apart_by_their_files(
     assert call(["compare", *files, "--store", str(store), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["found"]
     assert all(file in found for file in files)
-
-
-def test_a_run_tells_that_it_has_lost_where_its_searches_started(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = shutil.copytree(finished / "results", tmp_path / "results")
-    record = store / "studies/small/prior.json"
-    kept = record.read_text()
-    record.unlink()
-    assert call(["run", str(finished / "small.yaml"), "--store", str(store)]) == 0
-    assert "small/prior.json" in capsys.readouterr().err
-    assert json.loads(record.read_text()).keys() == json.loads(kept).keys()
-    assert call(["status", str(finished / "small.yaml"), "--store", str(store)]) == 0
-    assert "prior.json" not in capsys.readouterr().err

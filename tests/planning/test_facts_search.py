@@ -16,7 +16,7 @@ from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify_and_repair import verify
+from rgr_dist.store.verify import verify
 from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import WIDTHS, facts_of, opened, runs_of, trained
 
@@ -72,8 +72,7 @@ def test_a_store_of_facts_resumes_and_tells_its_brackets(tmp_path: Any) -> None:
     assert [(row["d_qk"], row["fails_at"], row["passes_at"]) for row in brackets[:3]] == [
         (setting, width - 1, width) for setting, width in WIDTHS.items()
     ]
-    found = verify(store)
-    assert found.problems == []
+    assert verify(store)[0] == []
     sections, told = explain_cell(study, study.cells[0], store, [2])
     assert {row["d_qk"] for row in sections["decisions"]} == {2}
     assert sections["settings"][0]["d_vo"] == WIDTHS[2]

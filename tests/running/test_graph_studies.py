@@ -91,5 +91,5 @@ def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_p
     assert set(stored["n_edges"]) == {m_edges}
     config = json.loads(pd.read_parquet(tmp_path / "results/runs")["config"].iloc[0])
     assert set(config["cell"]["graph"]) == {"family", "digest", "edges", "degree", "items"}
-    for file in ("b.yaml", "results/studies/a/study.yaml"):
+    for file in ("b.yaml", "a"):
         assert listed(rgr_here, tmp_path, "plan", file)["runs_left"] == 0

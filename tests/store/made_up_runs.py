@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from rgr_dist.store.schema import KEYS, KINDS, OF_FACTS, OF_LAYERS, RUNS
+from rgr_dist.store.schema import OF_FACTS, OF_LAYERS, RUNS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 
@@ -69,13 +67,3 @@ def failed_row(**run: Any) -> dict[str, Any]:
 def tree(root: Path) -> list[str]:
     """Everything below a folder, by its path there."""
     return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
-
-
-def study_row(table: str, **other: Any) -> dict[str, Any]:
-    """A row of a table of a study that has its keys, and ``other``."""
-    kinds = KINDS[table]
-    keys = {key: kinds[key].words[-1] if kinds[key].words else "a" for key in KEYS[table]}
-    for key in KEYS[table]:
-        if kinds[key].type != pa.string():
-            keys[key] = min(kinds[key].most, max(kinds[key].least, 2))
-    return keys | other

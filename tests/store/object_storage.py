@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -102,26 +101,6 @@ def s3_server() -> Iterator[tuple[Gate, int]]:
         server.shutdown()
         server.server_close()
         serving.join()
-
-
-@contextmanager
-def black_hole(accepts: bool) -> Iterator[int]:
-    """The port of a server that never answers, or does not even accept a connection."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(64 if accepts else 0)
-        held = []
-        if not accepts:  # what fills the queue of those that wait to be accepted
-            for _ in range(3):
-                waiting = socket.socket()
-                waiting.setblocking(False)
-                waiting.connect_ex(server.getsockname())
-                held.append(waiting)
-        try:
-            yield server.getsockname()[1]
-        finally:
-            for waiting in held:
-                waiting.close()
 
 
 def has_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

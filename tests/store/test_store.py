@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import re
-import shutil
+import random
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.store.parts import written
-from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.schema import RUNS, STUDY_TABLES
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify_and_repair import set_damage_aside
+from rgr_dist.store.verify import verify
+from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
-from tests.store.made_up_runs import CELL, failed_row, run_row, tree
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study_file import load_study, parse_study
+from tests.store.made_up_runs import CELL, failed_row, run_row
 
 OTHER = Cell(m=128, d_model=16)
 
@@ -38,288 +41,281 @@ def store_of(root: Path, *seeds: int) -> Store:
     return store
 
 
-def content(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows in plain Python, None for what is missing."""
-    assert list(frame.columns) == RUNS.names
-    frame = frame.astype(object).where(frame.notna(), None)
-    rows = frame.to_dict("records")
-    return [row | {"finished_at": row["finished_at"].to_pydatetime()} for row in rows]
-
-
-def by_run(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    keyed = {row["run_id"]: row for row in rows}
-    assert len(keyed) == len(rows), "a run is listed twice"
-    return keyed
-
-
 @st.composite
 def tries(draw: st.DrawFn) -> dict[str, Any]:
     """One try at one of few runs: trained, diverged or failed."""
     run = {
         "h": draw(st.sampled_from([1, 2, 8])),
         "d_k": draw(st.integers(1, 2)),
-        "seed": draw(st.integers(0, 1)),
-        "minute": draw(st.integers(0, 5)),
+        "minute": draw(st.integers(0, 1000)),
     }
-    end = draw(st.sampled_from(["converged", "max_steps", "diverged", "failed"]))
+    end = draw(st.sampled_from(["converged", "diverged", "failed"]))
     if end == "failed":
         return failed_row(**run)
-    score = None if end == "diverged" else draw(st.sampled_from([0.0, 0.1, 0.1 + 1e-9, 1.0]))
-    return run_row(**run, stop_reason=end, score=score, seconds=draw(st.floats(0, 1e6)))
-
-
-CONTRADICTED = [run_row(score=0.0), run_row(score=0.1), failed_row()]
-
-
-@settings(max_examples=20)
-@given(st.lists(st.lists(tries(), max_size=4), max_size=5), st.integers(0, 4))
-@example(appended=[[failed_row(minute=1)], [run_row()]], above=0)
-@example(appended=[[run_row(minute=1)], [failed_row()]], above=0)
-@example(appended=[CONTRADICTED], above=0)  # a failed try beside two results
-def test_every_run_with_one_result_comes_back_once_from_any_parts(
-    appended: list[list[dict[str, Any]]], above: int
-) -> None:
-    rows = [row for part in appended for row in part]
-    results: dict[str, set[Any]] = {row["run_id"]: set() for row in rows}
-    for row in rows:
-        if row["stop_reason"] != "failed":
-            results[row["run_id"]].add((row["score"], row["stop_reason"]))
-    conflicting = {run for run, found in results.items() if len(found) > 1}
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(folder)
-        for part in appended:
-            store.append(part)
-        before = content(store.runs())
-        assert store.conflicting.keys() == conflicting
-        store.compact(above)
-        n_parts = len(parts(Path(folder)))
-        after = content(store.runs())
-        assert store.conflicting.keys() == conflicting
-        set_damage_aside(store)
-        assert content(store.runs()) == before
-        assert store.conflicting == {}
-    for row in by_run(before).values():
-        assert row in rows
-        assert (row["stop_reason"] == "failed") == (not results[row["run_id"]])
-    assert set(by_run(before)) == {*results} - conflicting
-    assert after == before
-    assert n_parts <= max(above, 1)
-
-
-def test_what_is_left_out_is_so_and_is_told_whatever_is_read_next(tmp_path: Path) -> None:
-    store = store_of(tmp_path, 0)
-    store.append([run_row(score=0.1), run_row(cell=OTHER)])
-    wrong = pa.Table.from_pylist([run_row(seed=1), run_row(cell=OTHER, seed=1, score=1.5)], RUNS)
-    (tmp_path / "runs/part-1.parquet").write_bytes(written(wrong))
-    for cells in ([CELL.cell_id], [OTHER.cell_id], []):
-        assert 1 not in set(store.runs(cells)["seed"])
-        assert [*store.damaged] == ["runs/part-1.parquet"]
-        assert store.conflicting == {run_row()["run_id"]: CELL.cell_id}
-        assert len(store.left_out) == 2
-    set_damage_aside(store)
-    assert (len(store.runs([OTHER.cell_id])), store.left_out) == (1, [])
-    store.append([run_row(minute=1)])
-    assert len(store.runs()) == 2
-
-
-def test_a_row_with_an_address_made_up_contradicts_that_of_its_run(tmp_path: Path) -> None:
-    store = store_of(tmp_path, 0, 1)
-    store.append([run_row(seed=0, minute=-9) | {"run_id": "0" * 32, "score": 0.1}])
-    assert list(store.runs()["seed"]) == [1]
-    assert store.conflicting.keys() == {run_row(seed=0)["run_id"], "0" * 32}
-
-
-def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:
-    keys = [(OTHER, 1, 2, 0), (CELL, 2, 1, 0), (CELL, 1, 10, 1), (CELL, 1, 10, 0), (CELL, 1, 9, 0)]
-    rows = [run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys]
-    rows += [{**run_row(4, 1, seed, CELL), "d_vo": d_vo} for seed, d_vo in enumerate([3, 1, 2])]
-    Store(tmp_path).append(rows)
-    frame = Store(tmp_path).runs()
-    found = list(zip(frame["m"], frame["h"], frame["d_k"], frame["seed"], strict=True))
-    assert list(frame.index) == list(range(8))
-    of_facts = [(64, 4, 1, 1), (64, 4, 1, 2), (64, 4, 1, 0)]
-    in_order = [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), *of_facts]
-    assert found == [*in_order, (128, 1, 2, 0)]
-    assert list(Store(tmp_path).runs([OTHER.cell_id])["m"]) == [128]
-    assert len(Store(tmp_path).runs(iter([CELL.cell_id, OTHER.cell_id]))) == 8
-    assert Store(tmp_path).runs([]).empty
-
-
-def test_an_empty_store_has_no_runs_and_the_columns(tmp_path: Path) -> None:
-    store = Store(tmp_path / "nowhere")
-    store.append([])
-    store.compact(above=0)
-    assert content(store.runs()) == []
-    assert tree(tmp_path) == []
-    with pytest.raises(StoreError, match="runs have no nope, other"):
-        store.runs(columns=["seed", "other", "nope"])
-
-
-def test_pandas_reads_the_folder_as_it_is(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0)])
-    store.append([run_row(seed=1), failed_row(seed=2)])
-    for name in (".part-1.parquet.1a2b", ".part-2.parquet", "_part.parquet"):
-        (tmp_path / "runs" / name).write_bytes(b"PAR1 and no more")
-    frame = pd.read_parquet(tmp_path / "runs")
-    assert by_run(content(frame)) == by_run(content(store.runs()))
-    assert store.damaged == {}
-
-
-def test_a_torn_part_is_left_out_and_named_and_the_others_are_read(tmp_path: Path) -> None:
-    store = store_of(tmp_path, 0, 1, 2)
-    torn = parts(tmp_path)[1]
-    whole = torn.read_bytes()
-    torn.write_bytes(whole[:-1])
-    assert list(store.runs()["seed"]) == [0, 2]
-    assert list(store.damaged) == [f"runs/{torn.name}"]
-    torn.write_bytes(whole)
-    assert (list(store.runs()["seed"]), store.damaged) == ([0, 1, 2], {})
-    torn.write_bytes(whole[:-1])
-    assert list(store.runs([CELL.cell_id])["seed"]) == [0, 2]
-    assert list(store.damaged) == [f"runs/{torn.name}"]
-    store.compact(above=1)
-    assert torn.exists(), "what cannot be read is not thrown away"
-    assert list(store.runs()["seed"]) == [0, 2]
-    store.append([run_row(seed=1)])
-    assert list(store.runs()["seed"]) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("change", [{"config": None}, {"score": 1.5}])
-def test_what_could_not_be_read_again_is_not_stored(tmp_path: Path, change: dict[str, Any]) -> None:
-    store = store_of(tmp_path, 0)
-    with pytest.raises(StoreError, match="cannot store runs: "):
-        store.append([run_row(seed=1), run_row(seed=2) | change])
-    assert list(store.runs()["seed"]) == [0]
-    assert len(parts(tmp_path)) == 1
-
-
-def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
-    tmp_path: Path,
-) -> None:
-    store = store_of(tmp_path, 0, 1, 2)
-    assert set_damage_aside(store) == []
-    torn = parts(tmp_path)[1]
-    torn.write_bytes(b"torn")
-    (told,) = set_damage_aside(store)
-    why = "its bytes are not those of its checksum"
-    assert told == f"{torn.name}: {why}; moved to damaged/ in {tmp_path}, and trained again"
-    assert (tmp_path / "damaged" / torn.name).read_bytes() == b"torn"
-    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 2]
-    assert set_damage_aside(store) == []
-    with pytest.raises(StoreError) as caught:
-        store.set_aside("runs/gone.parquet")
-    assert str(caught.value).startswith(f"--store {tmp_path}: cannot move runs/gone.parquet: ")
-    assert not str(caught.value).endswith("None")
-
-
-def test_the_version_of_a_store_changes_whenever_runs_are_stored(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    seen = [store.version()]
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
-        seen.append(store.version())
-        assert Store(tmp_path).version() == seen[-1]
-    store.compact(above=1)
-    assert len({*seen, store.version()}) == 5
-    assert all(re.fullmatch("[0-9a-f]{16}", version) for version in seen)
-
-
-def test_compaction_cut_short_before_the_old_parts_go_loses_and_doubles_nothing(
-    tmp_path: Path,
-) -> None:
-    store = Store(tmp_path / "store")
-    for seed in range(5):
-        store.append([run_row(seed=seed, minute=seed), failed_row(seed=seed + 1)])
-    before = content(store.runs())
-    shutil.copytree(tmp_path / "store/runs", tmp_path / "old")
-    store.compact(above=4)
-    assert len(parts(tmp_path / "store")) == 1
-    for count, part in enumerate(sorted((tmp_path / "old").iterdir()), start=2):
-        shutil.copy(part, tmp_path / "store/runs")
-        assert len(parts(tmp_path / "store")) == count
-        assert content(store.runs()) == before
-    store.compact(above=4)
-    assert content(store.runs()) == before
-
-
-def test_compaction_that_cannot_write_deletes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a full disk: the merged part is stored before the first old one goes."""
-    store = store_of(tmp_path, 0, 1, 2)
-    before = tree(tmp_path)
-
-    def refuse(relative: str, content: bytes) -> None:
-        assert tree(tmp_path) == before, "something went before the merged part was stored"
-        raise StoreError("no space left")
-
-    monkeypatch.setattr(store, "write_bytes", refuse)
-    with pytest.raises(StoreError, match="no space left"):
-        store.compact(above=1)
-    assert tree(tmp_path) == before
-    assert list(store.runs()["seed"]) == [0, 1, 2]
-
-
-def test_up_to_64_parts_are_left_as_they_are(tmp_path: Path) -> None:
-    store = store_of(tmp_path, *range(64))
-    before = tree(tmp_path)
-    store.compact()
-    assert tree(tmp_path) == before
-    store.append([run_row(seed=64)])
-    store.compact()
-    assert len(parts(tmp_path)) == 1
-    assert list(store.runs()["seed"]) == list(range(65))
-
-
-def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> None:
-    store = store_of(tmp_path, 0)
-    (part,) = (tmp_path / "runs").iterdir()
-    table = pq.read_table(part)
-    newer = {**table.schema.metadata, b"version": str(SCHEMA_VERSION + 1).encode()}
-    part.unlink()
-    store.write_part(table.replace_schema_metadata(newer))
-    with pytest.raises(StoreError) as caught:
-        store.runs()
-    assert str(caught.value) == (
-        f"the store was written by a newer rgr-dist (schema {SCHEMA_VERSION + 1}, "
-        f"here {SCHEMA_VERSION}); upgrade this one"
+    return run_row(
+        **run, stop_reason=end, score=None if end == "diverged" else draw(st.floats(0, 1))
     )
 
 
-class Overtaken(Store):
-    """A store whose parts another driver compacts just after they are listed, so many times."""
-
-    times = 1
-
-    def _list_parts(self) -> list[str]:
-        listed = super()._list_parts()
-        if self.times:
-            self.times -= 1
-            Store(self.root).append([run_row(seed=8 + self.times)])
-            Store(self.root).compact(above=1)
-        return listed
+def key(row: dict[str, Any]) -> Any:
+    return (row["stop_reason"] == "failed", row["finished_at"])
 
 
-def test_a_reader_starts_over_if_the_parts_are_compacted_meanwhile(tmp_path: Path) -> None:
-    store_of(tmp_path, 0, 1, 2)
-    store = Overtaken(tmp_path)
-    assert list(store.runs()["seed"]) == [0, 1, 2, 8]
-    store.times = 5
-    with pytest.raises(StoreError) as caught:
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(tries(), min_size=1, max_size=12, unique_by=lambda row: row["finished_at"]),
+    st.randoms(use_true_random=False),
+)
+def test_a_run_counts_once_whatever_the_order_of_parts_and_however_often_it_is_stored(
+    rows: list[dict[str, Any]], draw: random.Random
+) -> None:
+    first = {
+        row["run_id"]: min((r for r in rows if r["run_id"] == row["run_id"]), key=key)
+        for row in rows
+    }
+    frames = []
+    for _ in range(2):
+        draw.shuffle(rows)
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store(folder)
+            for row in [*rows, *rows[: draw.randrange(len(rows) + 1)]]:
+                store.append([row])
+            frames += [store.runs(), Store(folder).runs()]
+            store.compact(above=0)
+            assert len(parts(Path(folder))) == 1
+            frames += [store.runs(), Store(folder).runs()]
+    for frame in frames:
+        pd.testing.assert_frame_equal(frame, frames[0])
+    stored = frames[0].set_index("run_id")["finished_at"].to_dict()
+    assert stored == {run: pd.Timestamp(row["finished_at"]) for run, row in first.items()}
+
+
+def test_every_column_comes_back_as_it_was_stored(tmp_path: Path) -> None:
+    row = run_row(parameters=17, error=None)
+    Store(tmp_path).append([row])
+    (back,) = Store(tmp_path).runs().astype(object).to_dict("records")
+    assert list(back) == RUNS.names
+    for name, value in row.items():
+        same = pd.isna(back[name]) if value is None else back[name] == value
+        assert same, name
+
+
+def test_runs_of_some_cells_and_columns_are_read(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0, 1)
+    store.append([run_row(cell=OTHER)])
+    assert len(store.runs([OTHER.cell_id])) == 1
+    assert store.runs([], ["score"]).empty
+    assert list(store.runs(columns=["seed"])["seed"]) == [0, 1, 0]
+    assert list(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 0], "the export"
+
+
+def test_each_part_is_read_once(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0, 1, 2)
+    for _ in range(3):
         store.runs()
-    changing = "its parts keep changing; is another study compacting it?"
-    assert str(caught.value) == f"--store {tmp_path}: {changing}"
+        store.parts()
+    assert store.reads == 3
+    Store(tmp_path).append([run_row(seed=3)])
+    assert len(store.runs()) == 4
+    assert store.reads == 4
 
 
-def test_two_that_compact_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
-    class Late(Store):
-        def write_part(self, table: pa.Table) -> None:
-            Store(self.root).compact(above=1)
-            super().write_part(table)
+def test_a_torn_part_is_left_out_told_and_kept(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0)
+    store.append([run_row(seed=seed) for seed in range(100, 150)])
+    store.append([run_row(seed=2)])
+    torn, flipped, _ = parts(tmp_path)
+    torn.write_bytes(torn.read_bytes()[:-50])
+    column = pq.read_metadata(flipped).row_group(0).column(0)
+    content = bytearray(flipped.read_bytes())
+    content[column.dictionary_page_offset + column.total_compressed_size // 2] ^= 1
+    flipped.write_bytes(content)
+    fresh = Store(tmp_path)
+    assert list(fresh.runs()["seed"]) == [2]
+    assert len(fresh.left_out) == 2
+    assert torn.name in fresh.left_out[0]
+    fresh.compact(above=0)
+    assert torn.exists(), "nothing is thrown away"
+    problems, counts = verify(fresh)
+    assert [one["file"] for one in problems] == [f"runs/{torn.name}", f"runs/{flipped.name}"]
+    assert counts["rows"] == 1
+    assert len(store.runs()) == 1
 
-    store_of(tmp_path, 0, 1, 1, 2)
-    Late(tmp_path).compact(above=1)
-    assert list(Store(tmp_path).runs()["seed"]) == [0, 1, 2]
-    Store(tmp_path).compact(above=1)
-    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2]
+
+def test_results_of_one_run_that_disagree_are_listed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0), run_row(seed=1), run_row(seed=2), failed_row(seed=3)])
+    store.append([run_row(seed=0, minute=1), run_row(seed=1, score=0.9, minute=1)])
+    rounded = run_row(seed=2, score=0.99 * (1 + 1e-6), engine="another", minute=1)
+    store.append([rounded, run_row(seed=3, minute=1)])
+    problems, counts = verify(store)
+    assert [one["run_id"] for one in problems] == [run_row(seed=1)["run_id"]]
+    assert "score" in problems[0]["problem"]
+    assert counts == {"parts": 3, "rows": 8, "repeated": 4}
+    store.append([run_row(seed=2, score=0.99 * (1 + 1e-6), minute=2)])
+    assert len(verify(store)[0]) == 2, "the same engine gives the same result to the bit"
+    assert (store.runs()["score"] == 0.99).all(), "the first that finished counts"
+
+
+def test_several_parts_are_merged_into_one(tmp_path: Path) -> None:
+    store = store_of(tmp_path, *range(5))
+    before = store.runs()
+    store.compact(above=5)
+    assert len(parts(tmp_path)) == 5
+    store.compact(above=4)
+    assert len(parts(tmp_path)) == 1
+    pd.testing.assert_frame_equal(store.runs(), before)
+
+
+WRITER = """
+import sys
+from rgr_dist.store.store import Store
+from tests.store.made_up_runs import run_row
+store, first = Store(sys.argv[1]), int(sys.argv[2])
+with store.held(sys.argv[3]):
+    for seed in range(first, first + 1000):
+        store.append([run_row(seed=seed)])
+        print(seed, flush=True)
+        if seed % 7 == 0:
+            store.compact(above=3)
+"""
+
+
+def writer(root: Path, first: int, study: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(root), str(first), study]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_two_drivers_of_two_studies_that_are_killed_again_and_again_lose_nothing(
+    tmp_path: Path,
+) -> None:
+    draw, told = random.Random(0), set[int]()
+    for attempt in range(3):
+        both = [writer(tmp_path, 10_000 * (2 * attempt + i), f"study-{i}") for i in range(2)]
+        for one in both:
+            assert one.stdout is not None
+            for _ in range(draw.randrange(1, 25)):
+                told.add(int(one.stdout.readline()))
+            one.kill()
+            told |= {int(line) for line in one.communicate()[0].splitlines()}
+        assert told <= set(Store(tmp_path).runs()["seed"])
+        assert Store(tmp_path).left_out == []
+    assert len(told) > 25
+
+
+def test_a_second_driver_of_a_study_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    first = writer(tmp_path, 0, "mine")
+    assert first.stdout is not None
+    first.stdout.readline()
+    store = Store(tmp_path)
+    with pytest.raises(StoreError, match="mine"), store.held("mine"):
+        pass
+    with store.held("other"), store.held("other"):
+        store.append([run_row(seed=99_999)])
+    first.kill()
+    first.communicate()
+    with store.held("mine"):
+        pass
+
+
+FULL = """
+import resource, signal, sys
+from rgr_dist.store.store import Store
+from tests.store.made_up_runs import run_row
+store = Store(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+store.append([run_row(seed=1)])
+"""
+
+
+def test_a_full_disk_is_told_and_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    store_of(tmp_path, 0)
+    before = sorted((tmp_path / "runs").iterdir())
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True
+    )
+    assert "StoreError" in done.stderr
+    assert sorted((tmp_path / "runs").iterdir()) == before
+
+
+def test_what_cannot_be_opened_or_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file", "", "nosuch://bucket"):
+        with pytest.raises(StoreError, match="--store"):
+            Store(root)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/runs").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot store runs/"):
+        Store(tmp_path / "store").append([run_row()])
+    with pytest.raises(StoreError) as error:
+        Store("nosuch://key:secret@bucket/x")
+    assert "secret" not in str(error.value)
+
+
+def test_the_tables_of_a_study_are_replaced_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.read_study_table("x", "thresholds") is None
+    row = dict.fromkeys(STUDY_TABLES["thresholds"].names) | {"m": 64, "status": "found"}
+    for m in (64, 128):
+        store.write_study_table("x", "thresholds", [row | {"m": m}])
+    table = store.read_study_table("x", "thresholds")
+    assert table is not None
+    assert list(table["m"]) == [128]
+    assert store.studies() == ["x"]
+    (tmp_path / "studies/x/thresholds.parquet").write_bytes(b"torn")
+    assert store.read_study_table("x", "thresholds") is None
+
+
+def test_a_study_that_was_run_is_found_in_the_store_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("e.csv").write_text("source,target\na,b\nb,c\nc,a\n")
+    np.save("v.npy", np.eye(3, 4, dtype=np.float32))
+    Path("v.txt").write_text("a\nb\nc\n")
+    study = parse_study(
+        {
+            "name": "mine",
+            "graph": {"family": "edges", "file": "e.csv"},
+            "embedding": {"family": "vectors", "file": "v.npy", "names": "v.txt"},
+            "context": {"length": 2},
+            "cells": [{"d_model": 4}],
+        }
+    )
+    store = Store("results")
+    store.write_study(study)
+    kept = {name: array.tobytes() for name, array in assets.needed(study.cells).items()}
+    for name in ("e.csv", "v.npy", "v.txt"):
+        Path(name).unlink()
+    monkeypatch.setattr(assets, "_ARRAYS", {})
+    assert store.study("mine") == study
+    assert {x: array.tobytes() for x, array in assets.needed(study.cells).items()} == kept
+    Path("mine").write_text("a path comes first")
+    with pytest.raises(StudyError):
+        store.study("mine")
+    Path("mine").unlink()
+    with pytest.raises(StudyError, match="--set"):
+        store.study("mine", ["search.seeds=3"])
+    with pytest.raises(StudyError, match="nowhere"):
+        store.study("nowhere")
+    assert store.study("quickstart", ["search.seeds=3"]) == load_study(
+        "quickstart", ["search.seeds=3"]
+    )
+
+
+def test_a_failed_attempt_counts_only_if_there_is_no_other(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([failed_row(minute=0), failed_row(cell=OTHER)])
+    store.append([run_row(minute=9)])
+    assert dict(store.runs()[["cell_id", "stop_reason"]].itertuples(index=False, name=None)) == {
+        CELL.cell_id: "converged",
+        OTHER.cell_id: "failed",
+    }
+
+
+def test_hidden_files_of_a_killed_write_are_not_read(tmp_path: Path) -> None:
+    store_of(tmp_path, 0)
+    (tmp_path / "runs/.part-1.parquet.abcd").write_bytes(b"half")
+    assert len(Store(tmp_path).runs()) == 1
+    assert len(pd.read_parquet(tmp_path / "runs")) == 1
