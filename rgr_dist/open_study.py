@@ -53,9 +53,7 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
     if not all(isinstance(one, str) for one in overrides):
         raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
     store = Store(out)
-    opened = Study.of(store.study(str(source), overrides), store)
-    opened._read = str(source), bool(overrides)
-    return opened
+    return Study.of(store.study(str(source), overrides), store)
 
 
 def run(
@@ -69,7 +67,6 @@ def run(
     engine: str = "auto",
     gpus: float = 0.0,
     show: bool = True,
-    retry_failed: bool = False,
 ) -> Study:
     """Train the runs that a study still lacks, then return the study.
 
@@ -78,12 +75,11 @@ def run(
         store: where its runs are, a store or as ``out``; by default the study's own.
         overrides: as in ``load``, for a name or a path.
         out: the store as in ``load``, instead of ``store``.
-        cpus, address, engine, gpus, retry_failed: as for ``rgr run``.
+        cpus, address, engine, gpus: as for ``Execution``.
         show: draw the brackets as they close, then print what was found.
 
     Raises:
-        StudyError, StoreError: the study or its store cannot be used; or the store holds another
-            study of the same name, whose report this would overwrite.
+        StudyError, StoreError: the study or its store cannot be used.
         ClusterError: no Ray cluster answers at the address.
     """
     if isinstance(study, Study) and overrides:
@@ -97,7 +93,7 @@ def run(
     if store is not None:
         opened = copy(opened)
         opened.store = store if isinstance(store, Store) else Store(store)
-    return opened.run(cpus, address, engine, gpus, show, retry_failed)
+    return opened.run(cpus, address, engine, gpus, show)
 
 
 def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
@@ -139,9 +135,6 @@ class Study:
     Raises:
         StudyError: a key is unknown or not valid; the message says what would be valid.
     """
-
-    _read: tuple[str, bool] = "", False
-    """Where the study was read, empty if nowhere, and whether overrides changed it."""
 
     def __init__(
         self,
@@ -192,21 +185,18 @@ class Study:
         engine: str = "auto",
         gpus: float = 0.0,
         show: bool = True,
-        retry_failed: bool = False,
     ) -> Self:
         """Train the runs that are missing; see the function ``run``."""
         from rich.console import Console
 
         from rgr_dist.cli.live import LiveView
-        from rgr_dist.running.execution import Execution, default_address
+        from rgr_dist.running.cluster import Execution
         from rgr_dist.running.run_study import run_study
 
-        if isinstance(address, str | None):
-            address = address or default_address()
-        execution = Execution(cpus, address, engine, gpus, retry_failed)
+        execution = Execution(cpus, address or Execution().address, engine, gpus)
         try:
             with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
-                run_study(self.study, self.store, view, execution, *self._read)
+                run_study(self.study, self.store, view, execution)
         finally:
             self.__dict__.pop("_results", None)  # runs stored since are read
         if show:
@@ -394,15 +384,9 @@ class Study:
         return plot(figures(sections(self._results), [name])[0], ax, width)
 
     def report(self) -> str:
-        """Write the report into the store; returns the address of its page.
-
-        Raises:
-            StudyError: the store has the report of a different study with that name.
-        """
+        """Write the report into the store; returns the address of its page."""
         from rgr_dist.analysis.report.publish import publish
-        from rgr_dist.planning.same_question import check_same_question
 
-        check_same_question(self.study, self.store, *self._read)
         return publish(self._results, self.store)
 
 

@@ -51,15 +51,13 @@ app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Prepare": {
         running.studies: "rgr studies",
-        new_files.init: "rgr init mine",
-        new_files.new_model: "rgr new-model mine",
+        new_files.init: "rgr init mine   |   rgr init mine --layer",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },
     "Run and check": {
         running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
-        running.status: "rgr status quickstart",
-        tuning.tune: "rgr tune quickstart --cell 64,16 --trials 20",
+        tuning.tune: "rgr tune quickstart --trials 20",
         checking.verify: "rgr verify --store results",
     },
     "Look at results": {

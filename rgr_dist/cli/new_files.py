@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -11,46 +12,32 @@ import typer
 from rgr_dist.cli.listing import say
 from rgr_dist.faults import UserError
 
-LONGEST_NAME = 100
-"""Most characters in the name of a new layer."""
-
 
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study and of its file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the study, and of its file.")],
+    layer: Annotated[
+        bool, typer.Option("--layer", help="NAME.py, a layer to start from, instead.")
+    ] = False,
 ) -> None:
-    """Write NAME.yaml, a commented study to start from."""
+    """Write NAME.yaml, a commented study to start from; or NAME.py, a commented attention layer."""
     from importlib.resources import files
 
     from rgr_dist.study.study_file import parse_study
 
+    if layer:
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
+        path = Path(f"{name}.py")
+        title = "".join(map(str.capitalize, name.split("_")))
+        text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
+        _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
+        say(f"wrote {path}; in a study it is model: {path}")
+        return
     parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses an invalid name
     path = Path(f"{name}.yaml")
     text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
     _write_new(path, text.replace("{name}", name))
     say(f"wrote {path}; rgr plan {path} says what it would train")
-
-
-def new_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the layer, and of its file.")],
-) -> None:
-    """Write NAME.py, a commented attention layer to start a model of your own from."""
-    from importlib.resources import files
-    from importlib.util import find_spec
-    from keyword import iskeyword
-
-    if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
-        raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
-    path = Path(f"{name}.py")
-    title = "".join(map(str.capitalize, name.split("_")))
-    if not name[0].isalpha():
-        raise UserError(f"{name!r} cannot name a layer; begin with a letter: my_layer")
-    if iskeyword(title):
-        raise UserError(f"{name!r} cannot name a layer: no class can be {title}; give another name")
-    if not path.exists() and find_spec(name):
-        raise UserError(f"{path} would hide the installed package {name!r}; give another name")
-    text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
-    _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
-    say(f"wrote {path}; in a study it is model: {path}")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,10 +47,9 @@ Address = Annotated[
     str,
     typer.Option(
         envvar="RAY_ADDRESS",
-        help="local, auto, or a Ray cluster's address such as ray://host:10001.",
+        help="local; or auto, on a node of a running Ray cluster.",
     ),
 ]
-EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 
 
 @contextmanager
@@ -80,11 +79,6 @@ def opened(
         say_error(line)
 
 
-def held(store: Store, study: str, address: str) -> AbstractContextManager[None]:
-    """Hold a study from the start of a command; at ray:// its driver on the cluster does."""
-    return nullcontext() if address.startswith("ray://") else store.held(study)
-
-
 def check_output(option: str, path: Path, ending: str = "") -> None:
     """Make sure that a new file is local, and takes the place of no folder, pipe or device.
 
@@ -102,27 +96,6 @@ def check_output(option: str, path: Path, ending: str = "") -> None:
         )
     if not path.name.endswith(ending):
         raise UserError(f"{option} {path}: give a name that ends in {ending}")
-
-
-def check_room(needed: float, what: str) -> float | None:
-    """Make sure that something fits in this machine's memory; returns its bytes, None if unknown.
-
-    Args:
-        needed: bytes.
-        what: what needs them, with the verb.
-
-    Raises:
-        UserError: it does not fit.
-    """
-    from rgr_dist.planning.memory import machine_memory
-
-    available = machine_memory()
-    if available is not None and needed > available:
-        raise UserError(
-            f"{what} about {min(needed, 1e30) / 1e9:,.1f} GB of memory, and this machine has "
-            f"{available / 1e9:,.1f} GB; give smaller sizes"
-        )
-    return available
 
 
 def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> tuple[str, str]:

@@ -275,10 +275,8 @@ def predict(
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report into the store; prints where its page is."""
     from rgr_dist.analysis.report.publish import publish
-    from rgr_dist.planning.same_question import check_same_question
 
     with stored_results(study, set_, out) as (results, store):
-        check_same_question(results.study, store, study, bool(set_))
         print(shown(publish(results, store)))
 
 

@@ -14,14 +14,11 @@ from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
     Address,
     Cpus,
-    EngineName,
     How,
     Out,
     Set,
     StudyName,
     as_typed,
-    held,
-    no_runs,
     opened,
     say_error,
 )
@@ -31,10 +28,6 @@ if TYPE_CHECKING:
 
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.running.progress import Summary
-
-
-COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
-"""What the time of a plan leaves out where layers of files are trained."""
 
 
 def studies(how: How = Format.TABLE) -> None:
@@ -54,8 +47,6 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
     if how is Format.TABLE:
         read = {"read": "; ".join(resolved.read)} if resolved.read else {}
         facts = read | _in_words(facts, as_typed(study, out, set_))
-        if "time" in facts and any(cell.layer for cell in resolved.cells):
-            facts["compiling"] = COMPILING
     print_listing({"cells": cells}, how, facts=facts)
 
 
@@ -69,23 +60,20 @@ def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
 
     from rgr_dist.analysis.wording import plural, rough_time
 
-    stored = plural(facts["stored_runs"], "run")
+    done = plural(facts["runs_done"], "run")
     if failed := facts["runs_failed"]:
-        stored += f", {failed:,} of them failed"
-        if facts["runs_to_retry"]:
-            stored += f"; rgr run {asked} --retry-failed tries again"
+        done += f"; {failed:,} failed, and rgr run {asked} tries them again"
     if not facts["runs_left"]:
-        return {"stored": stored, "left": "nothing"}
-    cores = facts["cores_here"] or 1
-    left = f"about {plural(facts['runs_left'], 'run')}"
-    left += f", {humanize.intword(facts['steps_left'])} steps"
-    time = rough_time(facts["core_seconds_left"] / cores)
+        return {"done": done, "left": "nothing"}
+    time = rough_time(facts["core_seconds_left"] / facts["cores_here"])
+    by = "stored runs" if facts["is_measured"] else "a rough guess, as no run of it is stored yet"
     return {
-        "stored": stored,
-        "left": f"{left}, {humanize.naturalsize(facts['bytes_left'])} of disk",
-        "time": f"about {time} of training on the {plural(cores, 'core')} here, by "
-        f"{facts['pace_from']}; starting and the report add 15 to 30 seconds",
-        "assuming": facts["supposing"],
+        "done": done,
+        "left": f"about {plural(facts['runs_left'], 'run')}, "
+        f"{humanize.intword(facts['steps_left'])} steps, if thresholds lie where the law expects "
+        "them; several times more if they lie elsewhere",
+        "time": f"about {time} of training on the {plural(facts['cores_here'], 'core')} here, by "
+        f"{by}; starting and the report add 15 to 30 seconds",
     }
 
 
@@ -94,21 +82,17 @@ def run(
     out: Out = "results",
     cpus: Cpus = None,
     address: Address = "local",
-    engine: EngineName = "auto",
     gpus: Annotated[float, typer.Option(min=0, help="Share of a GPU for each worker.")] = 0.0,
     set_: Set = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try failed runs again.")
-    ] = False,
 ) -> None:
     """Train whatever a study still lacks, then write its report. Run again to resume or extend."""
-    from rgr_dist.running.execution import Execution
+    from rgr_dist.running.cluster import Execution
     from rgr_dist.store.store import Store
 
     store = Store(out)
     resolved = store.study(study, set_ or ())
-    execution = Execution(cpus, address, engine, gpus, retry_failed)
-    with held(store, resolved.name, address):
+    execution = Execution(cpus, address, gpus=gpus)
+    with store.held(resolved.name):
         from rich.console import Console
 
         from rgr_dist.analysis.load import open_results
@@ -119,7 +103,7 @@ def run(
             view.phase("planning")  # and importing Ray, which takes longer
             from rgr_dist.running.run_study import run_study
 
-            summary = run_study(resolved, store, view, execution, study, bool(set_))
+            summary = run_study(resolved, store, view, execution)
             view.phase("writing the report")
             from rgr_dist.analysis.report.publish import publish  # all that fits and draws
 
@@ -173,24 +157,6 @@ def _tell(
         when = "" if summary.failed else " before"
         for line in failures(results.runs):
             say_error(line.replace(" failed:", f" failed{when}:", 1))
-        again = f"rgr run {asked} --retry-failed tries again; " if summary.left_failed else ""
         which = "it" if failed == 1 else "them"
-        say_error("next:", f"{again}rgr runs {asked} --failed lists {which}")
+        say_error("next:", f"rgr runs {asked} --failed lists {which}, rgr run {asked} tries again")
         raise typer.Exit(EXIT_FAILED_RUNS)
-
-
-def status(
-    study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
-) -> None:
-    """How far a study is: brackets, runs done, failed and left."""
-    from rgr_dist.planning.listing import study_status
-
-    with opened(study, set_, out) as (resolved, store):
-        brackets, facts = study_status(resolved, store)
-    if not facts["runs_done"] + facts["runs_failed"]:
-        say_error(*no_runs(study, out, set_))
-        brackets = [] if how is Format.TABLE else brackets
-    if how is Format.TABLE and facts.get("runs_to_retry"):
-        asked = as_typed(study, out, set_)
-        facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"
-    print_listing({"brackets": brackets}, how, facts=facts)

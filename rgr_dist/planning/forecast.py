@@ -32,8 +32,6 @@ on ``base-grid``, ``softmax`` and ``gpt2-small``."""
 LAYER_FILE_COST = 20
 """How many times longer a multiply-add takes in a layer's file than in the fused engine: 9 to 34 on
 ``variants`` and ``variants-16-heads``. Compiling is most of a short run."""
-BYTES_PER_RUN = 400
-"""Parquet bytes of a row, one for a run at each of its step limits: measured on parts of ten."""
 PROJECTIONS = 100
 """Alternating projections that a run usually takes where it passes."""
 EVALUATIONS = 1000

@@ -1,4 +1,4 @@
-"""What ``rgr plan`` and ``rgr status`` list: no training, no Ray."""
+"""What ``rgr plan`` and ``rgr runs`` list: no training, no Ray."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.planning.budgets import records, smaller_limits, trained_steps
+from rgr_dist.planning.budgets import records
 from rgr_dist.planning.forecast import (
-    BYTES_PER_RUN,
     Forecast,
     forecast,
     seconds_per_work,
     work_done,
 )
-from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import (
-    left_by_failures,
-    open_cells,
-    shown_arms,
     stored_runs,
     stored_search,
 )
@@ -32,108 +27,41 @@ from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
 
-MORE = (
-    "; it may be several times more if they lie elsewhere, or if intervals, retests or "
-    "confirmation need more seeds"
-)
-"""What may be left beyond a plan, unless every width is trained anyhow."""
-
 
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
-    """One row per cell with where its search stands and what it still needs; and the totals.
+    """One row per cell with what is done, failed and left; and the totals.
 
-    Runs, steps and times assume that every threshold lies where the law expects it: fewer are left
-    where nothing passes, and several times as many where thresholds are elsewhere. ``at_least`` is
-    true if the seeds next to a threshold decide how many more are wanted.
-
-    Raises:
-        UserError: a run that is left would not fit in the memory of this machine.
+    What is left assumes that every threshold lies where the law expects it: less is left where
+    nothing passes, and several times as much where thresholds are elsewhere.
     """
     search = stored_search(study, store)
-    runs, portfolio = search.runs, search.portfolio
-    check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
-    pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
-    stored.subtract(row["cell_id"] for row in search.implied)  # which are not stored yet
-    is_searched = not all(plan.every_value for plan in portfolio.plans.values())
-    rows, total, rows_to_store, sizes = [], Forecast(), 0, study.search.sizes
-    for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
-        state = portfolio.state(cell.cell_id)
+    runs = search.runs
+    pace, failed = seconds_per_work(runs, study), runs["stop_reason"] == "failed"
+    done, lost = Counter(runs.loc[~failed, "cell_id"]), Counter(runs.loc[failed, "cell_id"])
+    done.subtract(row["cell_id"] for row in search.implied)  # which are not stored yet
+    rows, total = [], Forecast()
+    for cell, left in zip(study.cells, forecast(study, search.portfolio), strict=True):
         total += left
-        rows_to_store += left.runs * (1 + len(smaller_limits(study, cell)))
-        first = state.needs[0] if state.needs else None
         rows.append(
             {
                 **sizes_of(study, cell),
-                sizes.arms_key: len(state.plan.axes),
-                f"max_{sizes.total}": max(
-                    sizes.width(arm, axis[-1]) for arm, axis in state.plan.axes.items()
-                ),
-                f"next_{sizes.shown_arm}": first.key.arm if first else None,
-                f"next_{sizes.value}": first.key.value if first else None,
-                "stored_runs": stored[cell.cell_id],
-                "probes_left": left.probes,
+                "n_edges": cell.n_edges,
+                "runs_done": done[cell.cell_id],
+                "runs_failed": lost[cell.cell_id],
                 "runs_left": left.runs,
                 "steps_left": round(left.steps),
-                "core_seconds_left": round(left.work * pace),
+                "core_seconds_left": round(left.work * pace, 1),
             }
         )
     facts = {
-        "stored_runs": stored.total(),
-        "runs_failed": int((runs["stop_reason"] == "failed").sum()),
-        "runs_to_retry": left_by_failures(study, search),
+        "runs_done": done.total(),
+        "runs_failed": lost.total(),
         "runs_left": total.runs,
         "steps_left": round(total.steps),
-        "core_seconds_left": round(total.work * pace),
-        "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "bytes_left": rows_to_store * BYTES_PER_RUN,
-        "at_least": total.at_least,
-        "supposing": "thresholds lie where the law expects them" + MORE * is_searched,
-        "pace_from": "stored runs"
-        if work_done(runs, study)
-        else "a rough guess, since none of its runs is stored yet",
+        "core_seconds_left": round(total.work * pace, 1),
+        "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+        "is_measured": bool(work_done(runs, study)),
     }
-    return rows, facts
-
-
-def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
-    """One row per setting of a cell with its bracket; and runs done, failed and left."""
-    search = stored_search(study, store)
-    runs, portfolio = search.runs, search.portfolio
-    rows, sizes = [], study.search.sizes
-    left = sum(forecast(study, portfolio), Forecast())
-    has_failed = runs["stop_reason"] == "failed"
-    counted = [
-        Counter(zip(some["cell_id"], some[sizes.arm].tolist(), strict=True))
-        for some in (runs[~has_failed], runs[has_failed])
-    ]
-    for cell in study.cells:
-        state = portfolio.state(cell.cell_id)
-        for arm in shown_arms(state):
-            bracket = state.brackets[arm]
-            done, failed = (count[cell.cell_id, arm] for count in counted)
-            rows.append(
-                {
-                    **sizes_of(study, cell),
-                    sizes.shown_arm: arm,
-                    "status": state.result(arm).status,
-                    "fails_at": bracket.low or None,
-                    "passes_at": bracket.high,
-                    "runs_done": done,
-                    "runs_failed": failed,
-                }
-            )
-    failed, to_retry = int(has_failed.sum()), left_by_failures(study, search)
-    facts: dict[str, Any] = {
-        "finished": portfolio.is_done and not to_retry,
-        "runs_done": len(runs) - failed,
-        "runs_failed": failed,
-        "runs_left": left.runs,
-        "steps_done": int(trained_steps(runs).sum()),
-    }
-    if failed:
-        facts |= {"runs_to_retry": to_retry, "failures": failures(runs)}
-    if diverged := divergence(runs):
-        facts["diverged"] = diverged
     return rows, facts
 
 

@@ -232,11 +232,6 @@ def left_by_failures(study: Study, search: StoredSearch) -> int:
     )
 
 
-def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:
-    """The cells whose search still needs a run."""
-    return [cell for cell in study.cells if not portfolio.state(cell.cell_id).is_done]
-
-
 def _expected_cost(cell: Cell) -> float:
     """Multiply-adds of a run at the scale of the cell's threshold."""
     return step_cost(cell, width_scale(cell)) * cell.training.max_steps

@@ -11,7 +11,7 @@ from rgr_dist.study.study import Study
 
 @dataclass
 class Summary:
-    """What one run of a study has trained.
+    """What one run of a study has trained. Its times are on ``time.monotonic``'s clock.
 
     Attributes:
         runs, failed: training runs made this time, and how many of them failed.
@@ -21,15 +21,12 @@ class Summary:
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
         workers: how many probes can run at once at present.
-        worker_seconds: seconds in which workers could have trained, summed over workers, since the
-            first was ready.
+        worker_seconds: seconds since ``started``, summed over workers.
         failures: each run that failed, with its reason in a line.
-        started: when the first worker was ready; until then, when Ray was. On
-            ``time.monotonic``'s clock.
-        busy_until: when every worker last had a probe, on the same clock.
-        paced_from: when the first reported run began to train, on the same clock: after workers
-            had started and kernels were compiled. ``started`` if watched from outside a cluster.
-        reported: when a run was last reported, on the same clock.
+        started: when the first worker was ready; until then, when Ray was.
+        busy_until: when every worker last had a probe.
+        paced_from, reported: when the first reported run began to train, after workers had
+            started and kernels were compiled; and when a run was last reported.
     """
 
     runs: int = 0
@@ -41,12 +38,11 @@ class Summary:
     seconds: float = 0.0
     workers: int = 0
     worker_seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
     started: float = 0.0
     busy_until: float = 0.0
     paced_from: float | None = None
     reported: float = 0.0
-    failures: list[str] = field(default_factory=list)
-    _counted: float = 0.0
     _is_ready: bool = False
 
     @property
@@ -68,30 +64,20 @@ class Summary:
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that Ray is there, and that workers start now, for the first time or again."""
-        self.workers, self._counted = workers, time.monotonic()
-        if not self._is_ready:
-            self.started = self._counted
-        if self.paced_from is not None:  # the wait for them was no training
-            self.paced_from += self._counted - self.reported
-            self.reported = self._counted
+        """Note that Ray is there, and that workers start now."""
+        self.workers, self.started = workers, time.monotonic()
 
     def ready(self) -> None:
         """Note that a worker is ready; time before the first one does not count."""
         if not self._is_ready:
-            self._is_ready, self.worker_seconds = True, 0.0
-            self.started = self._counted = time.monotonic()
+            self._is_ready, self.started = True, time.monotonic()
+            self.seconds = self.worker_seconds = 0.0
 
-    def resize(self, workers: int) -> None:
+    def look(self, workers: int) -> None:
         """Note that there are so many workers now."""
-        now = time.monotonic()
-        self.worker_seconds += self.workers * (now - self._counted)
-        self.workers, self._counted = workers, now
-
-    def stop(self) -> None:
-        """Note that the last probe has ended."""
-        self.seconds = time.monotonic() - self.started
-        self.resize(self.workers)
+        seconds = time.monotonic() - self.started
+        self.worker_seconds += self.workers * (seconds - self.seconds)
+        self.workers, self.seconds = workers, seconds
 
 
 class View:
@@ -100,11 +86,11 @@ class View:
     def phase(self, name: str) -> None:
         """Begin a part of the run, unless it has begun already; the part before has ended."""
 
-    def say(self, text: str) -> None:
-        """Show a line of its own."""
-
     def warn(self, text: str) -> None:
         """Show a line about what is wrong with the store."""
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Called after every wave and about once a second."""
+
+    def stored(self) -> None:
+        """Called after the study's tables have been written, which is every ten seconds."""

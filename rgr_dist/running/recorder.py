@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from typing import Any
 
 from rgr_dist.planning.forecast import step_cost
@@ -26,7 +25,6 @@ class Recorder:
 
     Attributes:
         feed: turns rows into the scores of probes.
-        work, seconds: multiply-adds of the runs of each cell, and the core seconds that they took.
     """
 
     def __init__(
@@ -35,8 +33,6 @@ class Recorder:
         self.study, self.store, self.view = study, store, view
         self.portfolio, self.summary = portfolio, summary
         self.feed = Feed(study, portfolio)
-        self.work: dict[str, float] = defaultdict(float)
-        self.seconds: dict[str, float] = defaultdict(float)
         self._tables_written = time.monotonic()
 
     def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
@@ -56,45 +52,35 @@ class Recorder:
         for row in others:
             self.feed.tell(row)
         for row in own:
-            summary.runs += 1
-            summary.steps += row["steps"]
-            width = row[self.feed.sizes.total]
-            work = row["steps"] * step_cost(self.feed.cells[probe.cell], width)
-            summary.work += work
-            summary.train_seconds += row["seconds"]
-            self.work[probe.cell] += work
-            self.seconds[probe.cell] += row["seconds"]
+            self._count(probe, row)
             if row["stop_reason"] == "failed":
-                summary.failed += 1
-                summary.failures.append(self._why(probe, row))
                 self.portfolio.tell_failed(probe.cell, probe.key, [row["seed"]])
             else:
                 self.feed.tell(row)
         if time.monotonic() - self._tables_written > TABLES_EVERY:
             write_tables(self.study, self.store, self.portfolio)
+            self.view.stored()
             self._tables_written = time.monotonic()
         self.show()
 
-    def pace(self, cell: str) -> float | None:
-        """Core seconds per multiply-add of a cell; of the slowest cell if none of its runs has
-        ended; None if none has at all."""
-        known = {key: self.seconds[key] / work for key, work in self.work.items() if work}
-        return known.get(cell, max(known.values(), default=None))
-
     def record_lost(self, probe: Probe, engine: str, device: str, why: str) -> None:
         """Store the runs of a probe that no worker could train, and why."""
-        runs = self.feed.runs_of(probe)
-        rows = lost_rows(runs, engine, device, why)
+        rows = lost_rows(self.feed.runs_of(probe), engine, device, why)
         self.store.append(rows)
-        self.summary.runs += len(runs)
-        self.summary.failed += len(runs)
-        self.summary.failures.extend(self._why(probe, row) for row in rows)
+        for row in rows:
+            self._count(probe, row)
 
-    def _why(self, probe: Probe, row: dict[str, Any]) -> str:
-        """Which run failed, and the last line of its error."""
-        name = self.study.name_of(self.feed.cells[probe.cell])
-        why = reason(str(row["error"]))
-        return f"{name}, {self.feed.sizes.probe_name(*probe.key)}, seed {row['seed']}: {why}"
+    def _count(self, probe: Probe, row: dict[str, Any]) -> None:
+        """Count a run in the summary; a failed one with its probe and the last line of its error"""
+        summary, cell, sizes = self.summary, self.feed.cells[probe.cell], self.feed.sizes
+        summary.runs += 1
+        summary.steps += row["steps"]
+        summary.work += row["steps"] * step_cost(cell, row[sizes.total])
+        summary.train_seconds += row["seconds"]
+        if row["stop_reason"] == "failed":
+            summary.failed += 1
+            name = f"{self.study.name_of(cell)}, {sizes.probe_name(*probe.key)}"
+            summary.failures.append(f"{name}, seed {row['seed']}: {reason(str(row['error']))}")
 
     def show(self) -> None:
         """Update the view."""

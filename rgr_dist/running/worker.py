@@ -6,30 +6,33 @@ import json
 import platform
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import ray
 from ray import tune
 
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.search.tune.runner import WhileNeeded
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 
-WORKER = "worker"
-"""Key of a trial's first result: the handle of the actor that trains it."""
+HEARTBEAT = 60.0
+"""Seconds after which a trial that still trains says that it is there."""
+THREAD = ThreadPoolExecutor(1)
+"""Trains, while the process's own thread answers Tune."""
 
 
 class ProbeTrainable(tune.Trainable):
-    """One trial: trains some seeds of one probe together, in its second step.
+    """One trial: trains some seeds of one probe together, from its second step on.
 
-    The first step names the process that trains, so that it can be ended if it gives no answer. The
-    second step's result holds ``rows``, one for each run to be stored. An error raised in training
+    Its first step says that the worker is there; a step that takes a minute says so again. The
+    last one's result holds ``rows``, one for each run to be stored. An error raised in training
     is reported as failed rows, so that the study goes on and the reason is kept.
     """
 
@@ -44,11 +47,11 @@ class ProbeTrainable(tune.Trainable):
         """
         assets.take(arrays or {})
         cell = Cell.model_validate_json(config["cell"])
-        self.runs = [Run(cell=cell, seed=seed, **config["sizes"]) for seed in config["seeds"]]
-        self.budgets: list[int] = config["budgets"]
-        self.engine = _engine(config["engine"], config["device"], cell.model)
-        self.device = config["device"]
-        self.is_named = False
+        runs = [Run(cell=cell, seed=seed, **config["sizes"]) for seed in config["seeds"]]
+        engine = _engine(config["engine"], config["device"], cell.model)
+        self.wave = partial(train_rows, engine, runs, config["device"], config["budgets"])
+        self.rows: Future[list[dict[str, Any]]] | None = None
+        self.has_begun = False
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take another probe in the same process."""
@@ -56,12 +59,24 @@ class ProbeTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Name the process, then train the seeds."""
-        if not self.is_named:
-            self.is_named = True
-            return {WORKER: ray.get_runtime_context().current_actor}
-        rows = train_rows(self.engine, self.runs, self.device, self.budgets)
-        return {"rows": rows, "done": True}
+        """Say that the worker is there, then train the seeds."""
+        if not self.has_begun:
+            self.has_begun = True
+            return {}
+        self.rows = self.rows or THREAD.submit(self.wave)
+        try:
+            return {"rows": self.rows.result(HEARTBEAT), "done": True}
+        except TimeoutError:
+            return {}
+
+
+class UntilItTrains(WhileNeeded):
+    """Ends a trial that is not needed any more before it trains; what trains, trains to its end."""
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Whether to end this trial."""
+        has_begun = result["training_iteration"] > 1
+        return bool(result.get("done")) or (not has_begun and self.searcher.spare(trial_id))
 
 
 def train_rows(

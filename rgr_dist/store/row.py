@@ -19,10 +19,6 @@ OUT_OF_MEMORY = (
     "the worker died on every attempt: Ray killed it, as the memory of its machine ran out; "
     "give fewer --cpus, or a machine with more memory"
 )
-OVERDUE = (
-    "the worker gave no answer in time on every attempt, and was ended: stopped, cut off, or far "
-    "slower than before; RGR_LEASE_SECONDS gives it longer"
-)
 ENDED = (*RESULTS, "error", "seconds")
 """Columns that say how a run ended."""
 FAILED = dict.fromkeys(ENDED) | {"steps": 0, "stop_reason": "failed", "seconds": 0.0}
@@ -80,13 +76,13 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
 def lost_rows(
     runs: Iterable[Run], engine: str, device: str, why: str = LOST
 ) -> list[dict[str, Any]]:
-    """Rows of runs whose worker died, was ended or raised on every attempt.
+    """Rows of runs whose worker died or raised on every attempt.
 
     Args:
         engine: the engine that was asked for. ``auto`` is stored as the engine that would have
             trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
         device: ``cpu``, or a torch device such as ``cuda``.
-        why: ``LOST``, ``OUT_OF_MEMORY``, ``OVERDUE``, or what the worker raised before it trained.
+        why: ``LOST``, ``OUT_OF_MEMORY``, or what the worker raised before it trained.
     """
     return [
         run_row(run, {"error": why}, run.cell.record.engine(engine, device), device=None)

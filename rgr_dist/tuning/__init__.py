@@ -1,1 +1,1 @@
-"""Tunes the training protocol with Optuna."""
+"""Tuning the protocol that trains a study's runs."""

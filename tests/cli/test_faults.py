@@ -30,7 +30,7 @@ def test_a_torn_part_is_told_left_out_and_trained_again(
     whole = pd.read_parquet(store / "runs")
     torn = max((store / "runs").iterdir(), key=lambda part: part.stat().st_size)
     torn.write_bytes(torn.read_bytes()[:500])
-    assert call(["status", str(finished / "small.yaml"), "--store", str(store)]) == 0
+    assert call(["plan", str(finished / "small.yaml"), "--store", str(store)]) == 0
     assert f"{torn.name} in {store} cannot be read" in capsys.readouterr().err
     done = rgr_here("run", finished / "small.yaml", "--store", store, "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -47,19 +47,15 @@ def test_a_torn_part_is_told_left_out_and_trained_again(
         pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
 
 
-def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_told(
-    tmp_path: Path, rgr_here: Rgr, monkeypatch: pytest.MonkeyPatch
+def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(
+    tmp_path: Path, rgr_here: Rgr
 ) -> None:
-    # else the largest cell would be refused
-    for module in ("running.run_study", "planning.memory"):
-        monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: None)
     cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
     write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})
     ended = []
-    for flag in ((), (), ("--retry-failed",)):
-        done = rgr_here("run", "small.yaml", "--cpus", 1, *flag, cwd=tmp_path)
+    for _ in range(2):
+        done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
         assert done.returncode == 3, done.stderr
-        assert "rgr run small.yaml --retry-failed tries again" in done.stderr
         assert "allocate" in done.stderr
         ended.append("nothing was left to train" in done.stdout)
         runs = pd.read_parquet(tmp_path / "results/runs").drop_duplicates("run_id")
@@ -67,7 +63,7 @@ def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_t
         assert set(failed["m"]) == {2**20}
         assert failed["error"].str.contains("allocate").all()
         assert (runs[runs["m"] == 16]["stop_reason"] != "failed").all()
-    assert ended == [False, True, False]
+    assert ended == [False, False]
 
 
 def hears_interrupts() -> None:

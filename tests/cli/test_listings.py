@@ -34,7 +34,6 @@ from rgr_dist.study.study_file import load_study, parse_study
 from rgr_dist.study.yaml_document import shipped_studies
 from tests.analysis import made_up
 from tests.small_study import write_study
-from tests.store.made_up_runs import failed_row
 
 Shown = pytest.CaptureFixture[str]
 
@@ -58,7 +57,7 @@ def test_the_help_of_a_verb_has_an_example(verb: str, capsys: Shown) -> None:
     assert f"Example: rgr {verb} " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["status", "thresholds", "runs", "fit", "explain"])
+@pytest.mark.parametrize("verb", ["thresholds", "runs", "fit", "explain"])
 def test_a_study_that_the_store_does_not_know_is_reported_alike(
     verb: str, tmp_path: Path, capsys: Shown
 ) -> None:
@@ -75,7 +74,6 @@ def test_a_study_that_the_store_does_not_know_is_reported_alike(
     assert call([verb, str(study), "--store", str(out), *cell]) == 0
     listed, said = capsys.readouterr()
     assert verb != "thresholds" or not listed
-    assert verb != "status" or listed.startswith("finished: no\n")
     assert (
         said == f"rgr: {out} holds no run of {study}; rgr run {study} --store {out} trains them\n"
     )
@@ -98,7 +96,7 @@ def test_a_study_without_runs_has_empty_answers_whatever_it_finds(
     Store(store).write_text("studies/other/study.yaml", "")
     ask = [study, "--store", str(store), "--format", "json"]
     ask += [word for setting in settings for word in ("--set", setting)]
-    for verb in ("thresholds", "fit", "runs", "status"):
+    for verb in ("thresholds", "fit", "runs", "plan"):
         assert call([verb, *ask]) == 0
         told = json.loads(capsys.readouterr().out)
         if verb == "thresholds":
@@ -147,7 +145,7 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
     (other,) = {"m=16,d_model=8", "m=16,d_model=16"} - {lost["cell"]}
     assert call(["runs", *ask, "--failed", "--cell", other]) == 0
     assert "no run that was asked for failed" in capsys.readouterr().out
-    for verb in (["status", *ask], ["explain", *ask, "--cell", lost["cell"]]):
+    for verb in (["explain", *ask, "--cell", lost["cell"]],):
         assert call(verb) == 0
         assert "1 run failed: MemoryError: full" in capsys.readouterr().out
 
@@ -165,30 +163,6 @@ def test_what_a_stored_error_says_to_a_terminal_is_escaped(
     told = capsys.readouterr().out
     assert all(char.isprintable() for line in told.splitlines() for char in line)
     assert "red" in told
-
-
-def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
-    finished: Path, tmp_path: Path, capsys: Shown
-) -> None:
-    """A run is stored as failed at a width that the search never asks for, then one it needs."""
-    study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path / "needed")
-    shutil.copytree(finished / "results", tmp_path / "results")
-    cell = load_study(str(study), ()).cells[0]
-    lost = failed_row(cell=cell, h=2, d_k=12, seed=0)
-    assert lost["run_id"] not in set(pd.read_parquet(finished / "results/runs")["run_id"])
-    Store(tmp_path / "results").append([lost])
-    said, counted = [], []
-    for out in (tmp_path / "results", store):
-        for verb in ("status", "plan"):
-            assert call([verb, str(study), "--store", str(out)]) == 0
-            said.append(capsys.readouterr().out)
-            assert call([verb, str(study), "--store", str(out), "--format", "json"]) == 0
-            facts = json.loads(capsys.readouterr().out)
-            counted.append((facts["runs_failed"], facts["runs_to_retry"]))
-    assert counted == [(1, 0), (1, 0), (1, 1), (1, 1)]
-    assert "1 run failed: MemoryError: 3 GB" in said[0]
-    assert "1 of them failed" in said[1]
-    assert [f"{store} --retry-failed tries" in one for one in said] == [False, False, True, True]
 
 
 def test_reasons_of_failures_are_counted() -> None:
@@ -381,20 +355,3 @@ def test_a_plan_names_the_edge_list_and_counts_its_items_and_edges(
     (tmp_path / "own.yaml").write_text(json.dumps(own))
     assert call(["plan", str(tmp_path / "own.yaml"), "--store", str(tmp_path)]) == 0
     assert "\nread: own.csv: 3 items and 3 edges\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("study", ["quickstart", "exponent", "curves", "one-head"])
-def test_a_plan_says_that_more_can_be_left_unless_every_width_is_trained(
-    study: str, tmp_path: Path, capsys: Shown
-) -> None:
-    assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "assuming: thresholds lie where the law expects them" in said
-    is_searched = study in ("quickstart", "exponent")
-    assert ("it may be several times more if they lie elsewhere" in said) == is_searched
-
-
-def test_a_plan_says_that_layers_of_files_are_compiled(tmp_path: Path, capsys: Shown) -> None:
-    for study, expected in (("variants", True), ("quickstart", False)):
-        assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
-        assert ("compiling" in capsys.readouterr().out) == expected

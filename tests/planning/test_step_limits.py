@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from rgr_dist.planning.budgets import AtLimit, limited_by, missing_at_larger_limits
-from rgr_dist.planning.forecast import BYTES_PER_RUN
-from rgr_dist.planning.listing import plan_study
 from rgr_dist.planning.tables import threshold_rows
-from rgr_dist.store.store import Store
 from tests.planning.made_up_runs import opened, runs_of, study_of, trained
 from tests.store.made_up_runs import run_row
 
@@ -86,12 +82,3 @@ def test_what_a_longer_run_implies_takes_the_place_of_one_that_failed() -> None:
     assert implied["run_id"] == failed["run_id"]
     again = run_row(1, 4, 0, long, steps=500, max_steps=2000, trained_to=1000)
     assert missing_at_larger_limits(study, runs_of([converged, again])) == []
-
-
-@pytest.mark.parametrize("limits", [[1000], [500, 1000, 4000]])
-def test_disk_is_planned_for_a_row_at_every_step_limit(limits: list[int], tmp_path: Path) -> None:
-    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": limits}}]
-    grid = {"mode": "grid", "heads": [1, 2], "D_K": [2, 4], "max_D_K": None, "seeds": 3}
-    _, facts = plan_study(study_of(cells, **grid), Store(tmp_path))
-    assert facts["runs_left"] == 2 * 2 * 3
-    assert facts["bytes_left"] == facts["runs_left"] * len(limits) * BYTES_PER_RUN

@@ -126,11 +126,8 @@ def test_what_was_told_is_what_the_store_reads_back(tmp_path: Path) -> None:
     assert seen.runs[-1] == summary.runs == own.sum() < len(runs)
     assert summary.failed == (own & has_failed).sum()
     assert summary.steps == trained_steps(runs).sum()
-    assert summary.work == sum(recorder.work.values()) == work_done(runs, study)
+    assert summary.work == work_done(runs, study)
     assert summary.train_seconds == runs["seconds"].sum()
-    for cell, its in runs.groupby("cell_id"):
-        assert recorder.seconds[str(cell)] == its["seconds"].sum()
-        assert recorder.work[str(cell)] == work_done(its, study)
     names = (f"m=16,d_model={row.d_model}" for row in runs[own & has_failed].itertuples())
     assert sorted(line.partition(",max_steps")[0] for line in summary.failures) == sorted(names)
 
@@ -213,22 +210,6 @@ def test_the_study_is_paced_from_the_first_report_and_its_tables_written_every_t
         assert is_written() == writes
         assert (summary.reported, summary.paced_from) == (now, 1009.5)
     assert set(seen.phases) == {"training 1 cell"}
-
-
-def test_the_pace_of_a_cell_is_its_own_or_the_slowest_ones(tmp_path: Path) -> None:
-    study = study_of(d_model=[8, 16, 32])
-    recorder = recorder_of(study, tmp_path)
-    first, second, third = (cell.cell_id for cell in study.cells)
-    assert recorder.pace(first) is None
-    record(recorder, Probe(first, 4, 1, (1,)))  # which fails
-    assert recorder.pace(first) is None
-    record(recorder, Probe(first, 1, 16, (0,)))
-    record(recorder, Probe(second, 1, 1, (0, 2)))
-    for cell, seconds in ((first, 0.5), (second, 3.0)):
-        work = work_done(recorder.store.runs([cell]), study)
-        assert recorder.pace(cell) == pytest.approx(seconds / work)
-    paces = [recorder.pace(cell) for cell in (first, second)]
-    assert recorder.pace(third) == max(pace for pace in paces if pace)
 
 
 def test_runs_that_no_worker_could_train_are_stored_with_the_reason(tmp_path: Path) -> None:
