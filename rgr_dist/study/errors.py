@@ -15,12 +15,6 @@ from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
 """Faults of a study that are reported at once."""
-WANTED = {
-    "tuple_type": "input should be a list",
-    "too_short": "give at least one",
-    "string_pattern_mismatch": "give letters, digits, '.', '_' and '-', a letter or digit first",
-} | dict.fromkeys(("dict_type", "model_type"), "input should be a mapping of keys to values")
-"""What would be valid, by kind of error, where pydantic would use Python's words."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
@@ -52,48 +46,38 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
     except ValidationError as error:
         faults = [_explain(fault, value) for fault in error.errors()]
     found: dict[str, str] = {}
-    lists = {path[: at.start()] for path, _ in faults for at in re.finditer(r"\[", path)}
     for path, said in faults:
-        if path not in lists:  # if an item of a list is at fault, the list itself is not
-            key = re.split(r"[.\[]", path)[0]
-            place = prefix if isinstance(prefix, str) else prefix.get(key, "")
-            found.setdefault(path, f"{place}{path}: {said}")
-    lines = list(found.values())
-    more = [f"{len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
-    raise StudyError("; ".join([*lines[:MOST_FAULTS], *more]))
+        place = prefix if isinstance(prefix, str) else prefix.get(re.split(r"[.\[]", path)[0], "")
+        found.setdefault(path, f"{place}{path}: {said}" if path else said)
+    raise StudyError("; ".join([*found.values()][:MOST_FAULTS]))
 
 
 def _explain(error: Any, document: Any) -> tuple[str, str]:
     """The dotted path of a pydantic error's key, what is wrong and what would be valid."""
-    path, kind, given = _path(error, document), error["type"], error["input"]
+    path, kind, given = _path(error["loc"], document), error["type"], error["input"]
     if kind == "value_error":  # from a spec's validator: its message starts with the key
         key, _, said = str(error["ctx"]["error"]).partition(": ")
         return ".".join(filter(None, (path, key))), said
     if kind == "union_tag_not_found":
-        path, kind = f"{path}.family", "missing"
+        return f"{path}.family", "missing; it has no default"
     if kind == "missing":
-        return path, "missing; it has no default"
-    if kind == "union_tag_invalid":
-        path, kind, given = f"{path}.family", "literal_error", given["family"]
-        error["ctx"]["expected"] = error["ctx"]["expected_tags"]
-    if kind == "literal_error":
-        valid = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        return ".".join(filter(None, (path, str(error["loc"][-1])))), "missing; it has no default"
+    expected = error.get("ctx", {}).get("expected_tags" if "tag" in kind else "expected")
+    if expected:
+        path, given = (f"{path}.family", given["family"]) if "tag" in kind else (path, given)
+        valid = re.findall(r"'([^']*)'", expected)
         return path, f"{as_written(given)} is not known; {nearest(given, valid)}"
-    wanted = WANTED.get(kind, error["msg"][0].lower() + error["msg"][1:])
-    return path, f"{as_written(given)} is not valid: {wanted}"
+    return path, f"{as_written(given)} is not valid: {error['msg']}"
 
 
-def _path(error: Any, document: Any) -> str:
+def _path(places: tuple[int | str, ...], document: Any) -> str:
     """Dotted path of an error's key, without what pydantic adds to name the spec of a union."""
-    path, at, loc = "", document, error["loc"]
-    for i, part in enumerate(loc):
-        if isinstance(part, int):
-            if isinstance(at, list | tuple):  # else a single value stood for a list of one
-                path, at = f"{path}[{part}]", at[part]
-            continue
-        is_missing = error["type"] == "missing" and i == len(loc) - 1
-        if is_missing or (isinstance(at, dict) and part in at):
-            path, at = f"{path}.{part}" if path else part, None if is_missing else at[part]
+    path, at = "", document
+    for part in places:
+        if isinstance(part, int) and isinstance(at, list | tuple):
+            path, at = f"{path}[{part}]", at[part]
+        elif isinstance(at, dict) and part in at:
+            path, at = f"{path}.{part}" if path else str(part), at[part]
     return path
 
 
@@ -101,6 +85,6 @@ def as_written(given: Any) -> str:
     """A value as a study would write it, cut short."""
     try:
         text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
-    except ValueError:  # it contains itself
+    except (ValueError, TypeError):  # it contains itself, or has odd keys
         text = str(given)
     return text if len(text) <= 60 else f"{text[:57]}…"

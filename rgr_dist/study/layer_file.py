@@ -1,56 +1,38 @@
-"""Reads the file of an attention layer without running it: its class, its keys and their defaults.
+"""The file of an attention layer: its class, its keys and their defaults, and its identity.
 
-``models.own_layer`` says what the class must have, and runs it.
+``models`` says what the class must have; before a study trains, the engines try it.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import inspect
+import io
+import linecache
+import sys
+import tokenize
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
-from pydantic import Field, StrictBool, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from rgr_dist.study import assets
-from rgr_dist.study.errors import StudyError
+from rgr_dist.study.errors import StudyError, as_written, within
 from rgr_dist.study.layer import Key, Layer
-from rgr_dist.study.spec import Real, nearest
+from rgr_dist.study.spec import nearest
 from rgr_dist.study.tables import reading
 
 SIZES = ("d_model", "h", "d_k")
-"""The first fields of every layer's class."""
-METHODS = ("parameters", "scores")
-"""Methods that a layer's class must define; ``cached`` and ``loss`` are optional.
-
-A torch module must define ``__init__``, which takes the sizes first, and ``forward``.
-"""
-KINDS: Mapping[str, TypeAdapter[Any]] = {
-    "int": TypeAdapter(Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]),
-    "float": TypeAdapter(Real),
-    "str": TypeAdapter(Annotated[StrictStr, Field(max_length=100)]),
-    "bool": TypeAdapter(StrictBool),
-}
-"""The types that a key may have, as a file writes them, and what checks a value of each."""
-WANTED = "rgr new-model NAME writes a file to begin with"
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What the text of a file says about its layer.
-
-    Attributes:
-        name: name of its class.
-        kinds: the type of each key of its own, by name.
-        defaults: the default of each key that has one, by name.
-    """
-
-    name: str
-    kinds: Mapping[str, str]
-    defaults: Mapping[str, Key]
+"""What the class of every layer takes first."""
+KINDS: Mapping[str, type[Any]] = {one.__name__: one for one in (bool, int, float, str)}
+"""The types that a key may have."""
+WANTED = "rgr init --layer NAME writes a file to begin with"
+WORDS = (tokenize.NAME, tokenize.NUMBER)
+UNSEEN = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
+BREAKS = {tokenize.NEWLINE: "\n", tokenize.INDENT: "{", tokenize.DEDENT: "}"}
 
 
 def zoo() -> list[str]:
@@ -61,7 +43,7 @@ def zoo() -> list[str]:
 
 
 def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str, Any]]:
-    """Keep the text of a layer's file for this process.
+    """Run a layer's file, and keep its text for this process.
 
     Args:
         written: ``file`` or ``zoo``, and the layer's own keys.
@@ -73,12 +55,11 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
     Raises:
         StudyError: there is no such layer, its file defines none, or a key is not one of its own.
     """
-    if "file" in written and "zoo" in written:
-        raise StudyError("model: both file and zoo; give one")
-    of, name = ("zoo", written["zoo"]) if "zoo" in written else ("file", written["file"])
+    of = "zoo" if "zoo" in written else "file"
     own = {key: value for key, value in written.items() if key != of}
+    name = written[of]
     if not isinstance(name, str) or not name:
-        raise StudyError(f"model.{of}: {name!r} is not valid; give a name")
+        raise StudyError(f"model.{of}: {as_written(name)} is not valid; give a name")
     if of == "zoo":
         if name not in zoo():
             raise StudyError(f"model.zoo: '{name}' is not known; {nearest(name, zoo())}")
@@ -86,184 +67,95 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
     else:
         path = (home / name).absolute()
         name = str(path)
-    with reading(path):
+    with within(f"model.{of}: "), reading(path):
         text = path.read_text(encoding="utf-8-sig")
-    try:
-        fields = read_fields(text)
-        if of == "file":
-            _check_alone(text, path)
-    except ValueError as error:
-        raise StudyError(f"model.{of}: {path}: {error}; {WANTED}") from None
-    keys = _values(fields, own)
-    digest = assets.add(np.frombuffer(text.encode(), dtype=np.uint8))
-    return Layer(digest=digest, name=fields.name, keys=tuple(sorted(keys.items()))), {of: name}
+        try:
+            made = class_of(text)
+        except ValueError:
+            raise
+        except Exception as error:  # whatever the file raises
+            raise ValueError(f"{type(error).__name__}: {error}; {WANTED}") from None
+    keys = _values(made, own)
+    digest = hashlib.sha256(code_of(text).encode()).hexdigest()
+    assets.take({digest: np.frombuffer(text.encode(), dtype=np.uint8)})
+    return Layer(digest=digest, name=made.__name__, keys=tuple(sorted(keys.items()))), {of: name}
 
 
-def read_fields(text: str) -> Fields:
-    """The class of a file and its keys.
+def code_of(text: str) -> str:
+    """The code of a file without comments, docstrings and white space: a layer's identity.
 
     Raises:
-        ValueError: it is not Python, does not have exactly one such class, or its keys are invalid.
+        SyntaxError, tokenize.TokenError: it is not Python.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        raise ValueError(
-            f"not valid Python{'' if line is None else f': line {line}'}: "
-            f"{getattr(error, 'msg', error)}"
-        ) from None
-    found: list[ast.ClassDef] = []
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and (_is_layer(node) or _is_of(node, found)):
-            found.append(node)
+    listed = tokenize.generate_tokens(io.StringIO(text).readline)
+    tokens = [one for one in listed if one.type not in UNSEEN]
+    told: list[str] = []
+    is_unused = False
+    for at, one in enumerate(tokens):
+        begins = at == 0 or tokens[at - 1].type in BREAKS
+        ends = at + 1 == len(tokens) or tokens[at + 1].type in BREAKS
+        if is_unused := (one.type == tokenize.STRING and begins and ends) or (
+            is_unused and one.type == tokenize.NEWLINE
+        ):
+            continue  # a docstring, or text that nothing uses
+        follows = at > 0 and one.type in WORDS and tokens[at - 1].type in WORDS
+        told.append(" " * follows + BREAKS.get(one.type, one.string))
+    return "".join(told)
+
+
+def class_of(text: str) -> type[Any]:
+    """The class of a layer, from the text of its file, which is run as a module of its own.
+
+    Raises:
+        ValueError: it does not have exactly one such class.
+        Exception: whatever the text raises when it is run.
+    """
+    name = f"rgr_layer_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name  # for torch.jit
+    module = sys.modules[name] = ModuleType(name)  # where dataclasses look for it
+    exec(compile(text, name, "exec"), module.__dict__)
+    classes = [one for one in vars(module).values() if inspect.isclass(one)]
+    found = [one for one in classes if one.__module__ == name and _is_layer(one)]
     if len(found) != 1:
-        names = ", ".join(node.name for node in found)
-        said = f"several classes are layers: {names}" if found else "no class is a layer"
+        names = ", ".join(one.__name__ for one in found)
         raise ValueError(
-            f"{said}; one has the methods {' and '.join(METHODS)}, or is a torch module whose "
-            "__init__ takes d_model, h and d_k"
+            f"{f'several classes are layers: {names}' if found else 'no class is a layer'}; one "
+            "takes d_model, h and d_k first, and has the methods parameters and scores, or is a "
+            f"torch module; {WANTED}"
         )
-    (layer,) = found
-    if not _has(layer, METHODS):
-        return _fields_of_module(layer)
-    fields = [node for node in layer.body if isinstance(node, ast.AnnAssign)]
-    kinds = {node.target.id: node for node in fields if isinstance(node.target, ast.Name)}
-    if tuple(kinds)[:3] != SIZES or any(kinds[size].value is not None for size in SIZES):
-        raise ValueError(
-            f"the first fields of {layer.name} are not d_model: int, h: int, d_k: int, "
-            "each without a default"
-        )
-    own = {name: node for name, node in kinds.items() if name not in SIZES}
-    return _keys(layer, {name: (node.annotation, node.value) for name, node in own.items()})
+    return found[0]
 
 
-def _fields_of_module(layer: ast.ClassDef) -> Fields:
-    """The keys of a torch module, which its ``__init__`` takes after the sizes."""
-    arguments = _init_of(layer)
-    defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + arguments.defaults
-    own = list(zip(arguments.args, defaults, strict=True))[1 + len(SIZES) :]
-    own += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return _keys(layer, {one.arg: (one.annotation, default) for one, default in own})
-
-
-def _keys(
-    layer: ast.ClassDef, own: Mapping[str, tuple[ast.expr | None, ast.expr | None]]
-) -> Fields:
-    """A layer's keys, from the type and the default of each."""
-    types = {name: _text(kind) if kind else "unknown" for name, (kind, _) in own.items()}
-    for name, kind in types.items():
-        if kind not in KINDS:
-            raise ValueError(f"the key {name} is of type {kind}; give {', '.join(KINDS)}")
-        if name in ("file", "zoo", "cached", "loss", *METHODS):
-            raise ValueError(f"the key {name} has the name of one of ours; give another")
-    defaults = {
-        name: _default(name, types[name], default)
-        for name, (_, default) in own.items()
-        if default is not None
-    }
-    return Fields(layer.name, types, defaults)
-
-
-def _is_layer(node: ast.ClassDef) -> bool:
-    """Whether a class has a layer's methods, or is a module that takes the sizes."""
-    if _has(node, METHODS):
-        return True
-    if not _has(node, ("__init__", "forward")):
+def _is_layer(made: type[Any]) -> bool:
+    """Whether a class takes the sizes, and has a layer's methods or is a module."""
+    is_layer = hasattr(made, "scores") and hasattr(made, "parameters")
+    if not (is_layer or hasattr(made, "forward")):
         return False
-    return tuple(one.arg for one in _init_of(node).args[1 : 1 + len(SIZES)]) == SIZES
+    return tuple(inspect.signature(made).parameters)[:3] == SIZES
 
 
-def _is_of(node: ast.ClassDef, layers: Sequence[ast.ClassDef]) -> bool:
-    """Whether a class is derived from one of these layers."""
-    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    return not bases.isdisjoint(layer.name for layer in layers)
-
-
-def _has(node: ast.ClassDef, methods: Sequence[str]) -> bool:
-    return {one.name for one in node.body if isinstance(one, ast.FunctionDef)}.issuperset(methods)
-
-
-def _init_of(node: ast.ClassDef) -> ast.arguments:
-    """What the ``__init__`` of a class takes."""
-    functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-    return [one.args for one in functions if one.name == "__init__"][-1]  # Python takes the last
-
-
-def _default(name: str, kind: str, node: ast.expr) -> Key:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError):
-        raise ValueError(
-            f"the default of {name} is {_text(node)}; give a number, text, True or False"
-        ) from None
-    return _as(name, kind, value)
-
-
-def _text(node: ast.expr) -> str:
-    try:
-        text = ast.unparse(node)
-    except RecursionError:
-        text = ""
-    return text if 0 < len(text) <= 80 else "a long expression"
-
-
-def _as(name: str, kind: str, value: Any) -> Key:
-    """The value of a key, converted to its type.
-
-    Raises:
-        ValueError: the value is of another type.
-    """
-    try:
-        known: Key = KINDS[kind].validate_python(value)
-    except ValidationError as error:
-        said = error.errors()[0]["msg"].lower()
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
-        told = f"{name}: {shown} is not valid; give one of type {kind} ({said})"
-        raise ValueError(told) from None
-    if isinstance(known, str) and not known.isprintable():
-        raise ValueError(f"{name}: {known!r} is not valid; give text that can be printed")
-    return known
-
-
-def _values(fields: Fields, own: Mapping[str, Any]) -> dict[str, Key]:
+def _values(made: type[Any], own: Mapping[str, Any]) -> dict[str, Key]:
     """Every key of a layer: as written, or its default.
 
     Raises:
         StudyError: a key is not one of the layer's, is missing, or has a value of another type.
     """
+    takes = dict([*inspect.signature(made).parameters.items()][3:])
     for key in own:
-        if key not in fields.kinds:
-            valid = nearest(key, fields.kinds) if fields.kinds else "it has no keys of its own"
-            raise StudyError(f"model.{key}: unknown key of {fields.name}; {valid}")
-    for key in fields.kinds:
-        if key not in own and key not in fields.defaults:
+        if key not in takes:
+            valid = nearest(key, takes) if takes else "it has no keys of its own"
+            raise StudyError(f"model.{key}: unknown key of {made.__name__}; {valid}")
+    values: dict[str, Key] = {}
+    for key, one in takes.items():
+        value: Any = own.get(key, one.default)
+        if value is one.empty:
             raise StudyError(f"model.{key}: missing; it has no default")
-    try:
-        values = {**fields.defaults, **own}
-        return {key: _as(key, kind, values[key]) for key, kind in fields.kinds.items()}
-    except ValueError as error:
-        raise StudyError(f"model.{error}") from None
-
-
-def _check_alone(text: str, path: Path) -> None:
-    """Make sure that a file imports none of the files next to it, which its digest leaves out.
-
-    Raises:
-        ValueError: it imports one.
-    """
-    for node in ast.walk(ast.parse(text)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = ["." if node.level else str(node.module)]
-        for name in names:
-            first = name.partition(".")[0]
-            beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
-            if not first or any(one.exists() for one in beside):
-                raise ValueError(
-                    f"it imports {name} from a file beside it, which workers do not have; copy "
-                    "that code into the layer's file"
-                )
+        named = getattr(one.annotation, "__name__", str(one.annotation))
+        kind: type[Any] = KINDS.get(named, type(one.default))
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind or kind not in KINDS.values():
+            names = kind.__name__ if kind in KINDS.values() else ", ".join(KINDS)
+            raise StudyError(f"model.{key}: {as_written(value)} is not valid; give one of {names}")
+        values[key] = value
+    return values

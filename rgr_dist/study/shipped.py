@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from rgr_dist.study.study_file import load_study
-from rgr_dist.study.yaml_document import shipped_text
+from rgr_dist.study.yaml_document import read_document, shipped_text
 
 
 def about(name: str) -> dict[str, Any]:
@@ -28,7 +28,11 @@ def about(name: str) -> dict[str, Any]:
     question, paper, cost = parts.groups()
     # The file of vectors may be missing; with any other vectors there are as many cells.
     overrides = ["embedding={}"] if "family: vectors" in text else []
-    cells = load_study(name, overrides).cells
+    models = read_document(name).get("model")
+    layers = models if "{zoo: " in text and isinstance(models, list) else [models]
+    if len(layers) > 1:
+        overrides.append("model=max")  # to run no file, which takes torch
+    cells = load_study(name, overrides).cells * len(layers)
     return {
         "study": name,
         "question": question,

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import Field
 
 from rgr_dist.study.cell import Cell
@@ -15,7 +16,6 @@ from rgr_dist.study.families import Embedding, Graph
 from rgr_dist.study.models import Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
-from rgr_dist.study.yaml_document import yaml_of
 
 
 class Study(Spec):
@@ -172,7 +172,7 @@ class Study(Spec):
             "cells": cells,
             "search": self.search.written(),
         }
-        return yaml_of(document)
+        return yaml.safe_dump(document, sort_keys=False)
 
     def written_model(self, cell: Cell) -> str | dict[str, Any]:
         """A cell's model as a study file has it: a name, a construction, or a layer by its file.

@@ -191,6 +191,8 @@ class _Expansion:
                 how = HOW.replace("NAME", near[0]) if near else HOW
                 raise StudyError(f"{place}: {as_written(written)} is not known; {known}; {how}")
             return {"model": written}
+        if written in ({"zoo": "max"}, {"zoo": "softmax"}):
+            return {"model": written["zoo"]}
         if not {"file", "zoo"}.isdisjoint(written):
             layer, named = load_layer(written, self.home)
             self.files[layer.digest] = named
