@@ -15,7 +15,8 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from rgr_dist.open_study import Study, compare, load, run
-    from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+    from rgr_dist.search.tune.find_threshold import find_threshold
+    from rgr_dist.search.tune.score_file import ScoreFile
     from rgr_dist.search.tune.threshold_search import ThresholdSearch
     from rgr_dist.store.store import Store
     from rgr_dist.study.yaml_document import shipped_studies as studies
@@ -23,25 +24,25 @@ if _typing.TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "ScoreFile",
     "Store",
     "Study",
     "ThresholdSearch",
     "__version__",
     "compare",
     "find_threshold",
-    "find_thresholds",
     "load",
     "run",
     "studies",
 ]
 
 _NAMES = {
+    "ScoreFile": ("rgr_dist.search.tune.score_file", "ScoreFile"),
     "Store": ("rgr_dist.store.store", "Store"),
     "Study": ("rgr_dist.open_study", "Study"),
     "ThresholdSearch": ("rgr_dist.search.tune.threshold_search", "ThresholdSearch"),
     "compare": ("rgr_dist.open_study", "compare"),
     "find_threshold": ("rgr_dist.search.tune.find_threshold", "find_threshold"),
-    "find_thresholds": ("rgr_dist.search.tune.find_threshold", "find_thresholds"),
     "load": ("rgr_dist.open_study", "load"),
     "run": ("rgr_dist.open_study", "run"),
     "studies": ("rgr_dist.study.yaml_document", "shipped_studies"),

@@ -145,7 +145,8 @@ def _train(
                 view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
-    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
+    adapted: Any = ProbeSearcher
+    searcher = adapted(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
     run_trials(
         with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
         searcher,

@@ -1,4 +1,4 @@
-"""Connects to Ray: to the one that this process already uses, to a new one, or to a cluster."""
+"""The one way to connect to Ray: to that of this process, to a cluster, or to a new one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rgr_dist.search.tune.private_folder import private_folder, short_place
 
 if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory
 
-ATTEMPTS = 3
-"""Times to try a ray:// address, whose server starts only when a client comes and can be late."""
 ANSWER_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
 SETTINGS = {
@@ -34,12 +30,14 @@ SETTINGS = {
     "TUNE_GLOBAL_CHECKPOINT_S": "inf",  # a search goes on from its store, not from Tune
 }
 """What Ray and Tune take from the environment while they serve a search."""
-LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0 to say that no clusters are possible: Ray then takes 127.0.0.1 as its address."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Set before Ray is imported, it makes a Ray listen on 127.0.0.1 alone."""
+SHORT = 16
+"""Most characters of a folder that keep the path of a Ray socket in it within 107."""
 
 
 class NoRay(RuntimeError):
-    """There is no Ray to run on: none answers at an address, or none may or can be started."""
+    """There is no Ray to run on: none answers at an address, or none can be started."""
 
 
 @contextmanager
@@ -49,34 +47,49 @@ def connect(
     """Provide a Ray to run on.
 
     If this process is connected to a Ray already, that is used as it is and left running. A Ray
-    that is started here listens on the loopback alone, requires a token, keeps its files where
-    nobody else can open them, and is shut down at the end.
+    that is started here has its files where nobody else can open them, asks for a token where Ray
+    has one (from 2.52 on), listens on the loopback alone unless Ray was imported before, and is
+    shut down at the end.
 
     Args:
-        address: ``local`` to start one, or a cluster's: ``auto``, HOST:PORT, ray://HOST:PORT.
-            ``default_address()`` if not given.
+        address: ``local`` to start one, or a cluster's: ``auto``, HOST:PORT. ``default_address()``
+            if not given.
         cpus: of a Ray that is started; all by default.
         log_to_driver: show what trials print.
 
     Raises:
-        NoRay: no cluster answers at the address, or no Ray may or can be started.
+        NoRay: no cluster answers at the address, or Ray did not start.
     """
+    is_default = address in (None, default_address())
     address = address or default_address()
-    is_local = address == "local"
-    with environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
-        is_unasked = is_connected() and address == default_address()
-        if not is_local and address != "auto" and not is_unasked:
+    with ExitStack() as stack:
+        stack.enter_context(environment(SETTINGS | (LOOPBACK if address == "local" else {})))
+        if address not in ("local", "auto") and not (is_connected() and is_default):
             _check_reachable(address)
-        if is_connected():
-            yield
-        elif is_local:
-            with private_folder(short_place()) as folder, _shut_down():
-                _start(folder, cpus, log_to_driver)
-                yield
-        else:
-            with _shut_down():
-                _join(address, log_to_driver)
-                yield
+        import ray  # which sets the level of its loggers
+
+        stack.enter_context(_silent())
+        if not is_connected():
+            options: dict[str, Any] = {"address": address}
+            if address == "local":
+                _set_token()
+                place = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+                place = place if "RAY_TMPDIR" in os.environ or len(place) <= SHORT else "/tmp"
+                own = tempfile.TemporaryDirectory("", "rgr-", place, ignore_cleanup_errors=True)
+                options |= {"num_cpus": cpus, "include_dashboard": False}
+                options |= {"_node_ip_address": "127.0.0.1"}
+                # Ray opens its folder to everybody, so it is within one that is private.
+                options |= {"_temp_dir": f"{stack.enter_context(own)}/ray"}
+            stack.enter_context(_sigterm_kept())
+            stack.callback(ray.shutdown)
+            try:
+                with _sigterm_kept():
+                    ray.init(log_to_driver=log_to_driver, configure_logging=False, **options)
+            except Exception as error:  # of any kind, also plain Exception
+                if address != "local":
+                    raise _nobody(address, error) from error
+                raise NoRay(f"Ray did not start: {type(error).__name__}: {error}") from error
+        yield
 
 
 def default_address() -> str:
@@ -118,8 +131,6 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keep the loggers of Ray and Tune silent."""
-    import_module("ray")  # which sets their level
-
     logger = logging.getLogger("ray")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -129,112 +140,32 @@ def _silent() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
-    """Start a Ray whose files are in a folder, or raise ``NoRay``."""
-    mode = os.environ.get("RAY_AUTH_MODE", "token")
-    if mode.lower() != "token":
-        raise NoRay(
-            f"RAY_AUTH_MODE={mode}: whoever can reach Ray on this machine could run code as you; "
-            "unset it"
-        )
-    if not _has_token():
-        # Otherwise Ray stores one in the home folder. The variable stays set: Ray's compiled code
-        # reads it only once, and a Ray started later in this process has to require the same token.
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    with _on_the_loopback(), _sigterm_kept():
-        import ray
+def _set_token() -> None:
+    """Make a token, unless the user has one: otherwise Ray stores one in the home folder.
 
-        try:
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                log_to_driver=log_to_driver,
-                configure_logging=False,
-                _node_ip_address="127.0.0.1",
-                _temp_dir=str(folder / "ray"),  # Ray opens this folder to everybody
-            )
-        except Exception as error:  # of any kind, also plain Exception
-            raise NoRay(f"Ray did not start: {type(error).__name__}: {error}") from error
-
-
-def _has_token() -> bool:
-    """Whether the user has a token, in the places that Ray documents.
-
-    A Ray started here then requires that one: a process shows every Ray the same token, and
-    clusters know the user's.
+    The variable stays set: Ray's compiled code reads it only once, and a Ray started later in this
+    process has to ask for the same token.
     """
-    in_the_home = Path.home() / ".ray/auth_token"
-    names = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
-    return any(os.environ.get(name) for name in names) or in_the_home.is_file()
-
-
-def _join(address: str, log_to_driver: bool) -> None:
-    """Join a cluster, or raise ``NoRay``."""
-    import ray
-
-    is_client = address.startswith("ray://")
-    options: dict[str, Any] = {"log_to_driver": log_to_driver, "configure_logging": False}
-    if is_client:  # a client sets the level of Ray's loggers by itself
-        options = {"log_to_driver": log_to_driver, "logging_level": logging.CRITICAL}
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with _sigterm_kept():
-                ray.init(address=address, **options)
-            return
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            if attempt == ATTEMPTS or not is_client:
-                raise _nobody(address, error) from None
+    given = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if not given and not (Path.home() / ".ray/auth_token").is_file():
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
 def _check_reachable(address: str) -> None:
     """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        raise _nobody(address, "not of the form HOST:PORT")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise _nobody(address, error) from None
 
 
 def _nobody(address: str, reason: object) -> NoRay:
     source = " (RAY_ADDRESS)" if address == os.environ.get("RAY_ADDRESS") else ""
     return NoRay(
-        f"{address}{source}: no Ray cluster answers there ({reason}); valid: local, "
-        "auto or HOST:6379 on a node of a running cluster, or ray://HOST:10001"
+        f"{address}{source}: no Ray cluster answers there ({reason}); valid: local, or auto or "
+        "HOST:6379 on a node of a running cluster"
     )
-
-
-@contextmanager
-def _on_the_loopback() -> Iterator[None]:
-    """Make a Ray that is started meanwhile listen on the loopback, even if it is imported already.
-
-    ``LOOPBACK`` does that for a Ray that is imported later. One imported before has already read
-    that variable into a constant, which is set here: the one private name used. If it is missing,
-    other machines can reach such a Ray, but need its token.
-    """
-    constants: Any = sys.modules.get("ray._private.ray_constants")
-    before = getattr(constants, "ENABLE_RAY_CLUSTER", False)
-    if before:
-        constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        if before:
-            constants.ENABLE_RAY_CLUSTER = before
-
-
-@contextmanager
-def _shut_down() -> Iterator[None]:
-    """Shut Ray down at the end, which takes a few seconds longer if it has died."""
-    import ray
-
-    try:
-        yield
-    finally:
-        with _sigterm_kept():
-            ray.shutdown()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,17 +20,15 @@ from ray.tune import (
     ResultGrid,
     RunConfig,
     Stopper,
+    Trainable,
     TuneConfig,
     Tuner,
     with_resources,
 )
-from ray.tune.experiment import Trial
 from ray.util.client import ray as ray_client
 
 from rgr_dist.search.tune.connect import NoRay
-from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
-from rgr_dist.search.tune.private_folder import private_folder
-from rgr_dist.search.tune.searcher import ProbeSearcher, Unsaved
+from rgr_dist.search.tune.searcher import LOW_ON_MEMORY, UNKNOWN, ProbeSearcher, Unsaved
 
 Resources = dict[str, float] | PlacementGroupFactory
 
@@ -44,7 +43,7 @@ class Watch(Unsaved, Callback):
 
     def __init__(
         self,
-        beat: Callable[[list[Trial]], object],
+        beat: Callable[[list[Any]], object],
         explain: Callable[[str, str], None] = lambda trial_id, error: None,
     ) -> None:
         self.beat, self.explain = beat, explain
@@ -62,7 +61,7 @@ class Watch(Unsaved, Callback):
 
 
 class WhileNeeded(Unsaved, Stopper):
-    """Ends a trial that can tell nothing more, and all of them once the search is done or stuck."""
+    """Ends a trial that can tell nothing more, and all of them once the search is done."""
 
     def __init__(self, searcher: ProbeSearcher) -> None:
         self.searcher = searcher
@@ -72,8 +71,8 @@ class WhileNeeded(Unsaved, Stopper):
         return bool(result.get("done")) or self.searcher.spare(trial_id)
 
     def stop_all(self) -> bool:
-        """Whether no trial is needed any more, or none goes on."""
-        return self.searcher.is_done or self.searcher.is_stuck
+        """Whether no trial is needed any more."""
+        return self.searcher.is_done
 
 
 def run_trials(
@@ -81,7 +80,6 @@ def run_trials(
     searcher: Any,
     resources: Resources | None,
     config: Mapping[str, Any] | None = None,
-    slots: int | None = None,
     reuse_actors: bool = True,
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
@@ -95,7 +93,6 @@ def run_trials(
     Args:
         resources: of one trial; None for those that the trainable asks for itself.
         config: what every trial's config holds besides what the searcher suggests.
-        slots: trials that run at once, for a searcher that does not count them itself.
         reuse_actors: give the next trial to a process that has finished one.
         stop: ends trials early.
         run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
@@ -107,21 +104,22 @@ def run_trials(
     if ray_client.is_connected():  # Tune would run a copy of the searcher on the cluster
         raise NoRay(
             "a Ray client (ray://) cannot lead a search: run the script on the cluster by "
-            "ray job submit, or connect to HOST:6379 on one of its nodes"
+            "ray job submit"
         )
-    with private_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder:
         run = copy.copy(run_config) or RunConfig(
-            storage_path=str(folder),
+            storage_path=folder,
             failure_config=FailureConfig(max_failures=0),
             checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
         )
         run.verbose, run.stop = 0, stop
+        if getattr(trainable, "save_checkpoint", None) is Trainable.save_checkpoint:
+            run.checkpoint_config = CheckpointConfig(checkpoint_at_end=False)  # it has none
         run.callbacks = [*(run.callbacks or ()), *callbacks]
         run.progress_reporter = CLIReporter()  # silent; a notebook's clears the cell's output
         tune_config = TuneConfig(
             search_alg=searcher,
             num_samples=-1,
-            max_concurrent_trials=slots,
             reuse_actors=reuse_actors,
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         )

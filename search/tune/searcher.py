@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from ray.tune.search import Searcher
 
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe, Signal
-from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Losses, is_final
+from rgr_dist.search.portfolio import Portfolio, Probe
+
+ATTEMPTS = 3
+"""Trials that a seed of a probe has lost when the probe has failed."""
+LOW_ON_MEMORY = "running low on memory"
+"""What Ray says of a worker that it killed for its memory."""
+UNKNOWN = "Ray Tune does not tell a searcher what ended this trial: see its error.txt"
 
 
 class NoScore(Exception):
@@ -38,14 +44,13 @@ class ProbeSearcher(Unsaved, Searcher):
             raises, other than ``NoScore``, ends the search and is kept in ``fault``.
         on_error: called for each trial that ends in error, with its probe and the error's text.
         on_failed: called for each probe that has failed, with the error if another try would end
-            the same, else with the cause: "died", or what ``losses.causes`` holds.
+            the same, else with the cause: "died", "out of memory", or what ``causes`` holds.
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
         probes: the probe of each trial that has not ended.
-        losses: the trials that each probe has lost, and why.
+        causes: why a probe lost a worker that did not just die.
         fault: what ended the search, if anything did.
-        is_stuck: whether no trial goes on, so that Tune must stop them all; set from outside.
     """
 
     def __init__(
@@ -61,10 +66,10 @@ class ProbeSearcher(Unsaved, Searcher):
         self.portfolio = portfolio
         self.to_config, self.take_in = to_config, take_in
         self.on_error, self.on_failed, self.slots = on_error, on_failed, slots
-        self.losses = Losses()
         self.probes: dict[str, Probe] = {}
+        self.causes: dict[Any, str] = {}
         self.fault: Exception | None = None
-        self.is_stuck = False
+        self._lost: Counter[Any] = Counter()
         self._spared: set[str] = set()
         self._in_error: list[str] = []
         self._suspects: list[Probe] = []  # each is tried alone
@@ -74,33 +79,18 @@ class ProbeSearcher(Unsaved, Searcher):
         """Whether no trial is needed any more."""
         return self.fault is not None or self.portfolio.is_done
 
-    def set_max_concurrency(self, max_concurrent: int) -> bool:
-        """Take the user's ``max_concurrent_trials``; Tune then leaves counting to the searcher."""
-        self.slots = lambda: max_concurrent
-        return True
-
     def suggest(self, trial_id: str) -> Any:
         """The next trial's config, None to wait, or FINISHED (Tune types only the first two)."""
         self.settle()
         if self.is_done:
             return Searcher.FINISHED
-        if len(self.probes) >= (1 if self._suspects else self._room()):
+        if len(self.probes) >= (1 if self._suspects else max(1, self.slots())):
             return None
-        answer = self._suspects[0] if self._suspects else self._ask()
-        if not isinstance(answer, Probe):
+        answer: Any = self._suspects[0] if self._suspects else self.portfolio.ask()
+        if not hasattr(answer, "seeds"):  # a signal
             return None
         self.probes[trial_id] = answer
         return self.to_config(answer)
-
-    def _room(self) -> int:
-        """How many trials may run at once."""
-        return max(1, self.slots())
-
-    def _ask(self) -> Probe | Signal:
-        answer = self.portfolio.ask()
-        if answer is Signal.WAIT and not self.probes:
-            raise RuntimeError("the search waits although no probe is being run")
-        return answer
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -130,7 +120,7 @@ class ProbeSearcher(Unsaved, Searcher):
         if probe is None:
             return
         if LOW_ON_MEMORY in error:
-            self.losses.causes[probe.cell, probe.key] = "out of memory"
+            self.causes[probe.cell, probe.key] = "out of memory"
         self.on_error(probe, error)
         self._end(trial_id, is_lost=True, final=error if is_final(error) else "")
 
@@ -140,18 +130,23 @@ class ProbeSearcher(Unsaved, Searcher):
             self.explain(trial_id, UNKNOWN)
         self._in_error.clear()
 
+    def lost(self, probe: Probe) -> int:
+        """How many trials a probe has lost: the most that any of its seeds has."""
+        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
+
     def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
-        """Free the probe of a trial; it has failed if ``losses`` says so."""
+        """Free the probe of a trial; a lost one has failed if another try would end the same."""
         probe = self.probes.pop(trial_id)
         self._spared.discard(trial_id)
         self._suspects = [one for one in self._suspects if one != probe]
         self.portfolio.release(probe)
-        if not is_lost or self.is_stuck or self.fault is not None:
+        if not is_lost or self.fault is not None:
             return
-        if (why := self.losses.add(probe, final)) is not None:
+        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
+        if final or self.lost(probe) >= ATTEMPTS:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
             try:
-                self.on_failed(probe, why)
+                self.on_failed(probe, final or self.causes.get((probe.cell, probe.key), "died"))
             except Exception as fault:
                 self.fault = fault
 
@@ -173,3 +168,23 @@ class ProbeSearcher(Unsaved, Searcher):
             self.explain(next(iter(self.probes)), LOW_ON_MEMORY)
         self._suspects += self.probes.values()
         self.probes.clear()
+
+
+def is_final(error: str) -> bool:
+    """Whether another try would end the same: by Ray's message, the trainable's own code raised.
+
+    If the error is unknown, Tune has already made the tries that its failure config allows.
+    """
+    return error == UNKNOWN or re.search(r"ray::\w+\.\w+\(\)", error) is not None
+
+
+def in_a_line(error: str) -> str:
+    """What ended a trial, such as ``RuntimeError: no GPU``; what Ray itself says of it is whole."""
+    lines = [line for line in error.splitlines() if line.strip()] or [""]
+    if not is_final(error):
+        return " ".join(error.split())
+    # An exception follows the last frame of its traceback, whose lines are indented.
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
+    after = lines[frames[-1] :] if frames else []
+    raised = next((line for line in after if not line[0].isspace()), lines[-1])
+    return " ".join(re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised).split())

@@ -1,238 +1,308 @@
-"""A searcher for any ``ray.tune.Tuner``, which finds the smallest value that is good enough."""
+"""A searcher for any ``ray.tune.Tuner``, which finds the first value that is good enough."""
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
+from ray import cloudpickle
 from ray.tune.result import AUTO_RESULT_KEYS
 
-from rgr_dist.search.protocol import Probe, Signal
+from rgr_dist.search.portfolio import Portfolio, Probe
+from rgr_dist.search.seed_test import SeedTest
+from rgr_dist.search.threshold import Key, Plan
+from rgr_dist.search.tune.answer import END, VALUES, Mode, Threshold, answer, bracket
 from rgr_dist.search.tune.connect import fits
-from rgr_dist.search.tune.one_line import one_line
-from rgr_dist.search.tune.question import Cost, Question, check_slots
-from rgr_dist.search.tune.saved_search import Saved, plain
 from rgr_dist.search.tune.score_file import ScoreFile
-from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher
-from rgr_dist.search.tune.setting_search import SettingSearch
-from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
+from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, in_a_line
 
-NOT_REPORTED = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
+logger = logging.getLogger(__name__)
+MOST_CUTS = 100
+"""How often a trial is trained again that ends before others do."""
+TUNES = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
 """What Tune adds to every result."""
+Seed = tuple[int, int]
+"""A position among the values, from 1 on, and a seed: what a trial trains."""
 
 
 class ThresholdSearch(ProbeSearcher):
-    """Finds the smallest value of an integer setting whose mean metric reaches a target.
+    """Finds the first of a list of values at which the mean of a metric reaches a target.
 
     Pass it as ``TuneConfig(search_alg=…, num_samples=-1)``; the search ends by itself. Each trial
     is one seed at one value: its config is the ``param_space`` with ``axis`` and ``seed_key`` set,
-    its score the last ``metric`` that it reports. No scheduler is needed; a trial that one stops
-    early is scored by its last metric too, and listed in ``Threshold.stopped_early``. A trial in
-    error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune retries it.
+    its score the last ``metric`` that it reports. ``threshold()`` gives the answer.
+    ``Tuner.restore`` goes on with a searcher of its own; ``restore_from_dir`` with the run's folder
+    brings what that one found into this one.
 
-    ``threshold()`` gives the answer. ``Tuner.restore`` continues a stopped Tuner with a searcher of
-    its own; ``restore_from_dir`` with the run's folder brings what that one found into this one.
+    A trial in error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune
+    retries it. A trial that a scheduler stops before others end, and below the target, has no
+    score and is trained again, so a scheduler only costs time here.
 
     Args:
-        axis: the setting's name in the config.
-        values: increasing positive integers to choose from, such as ``range(1, 513)``.
-        target: what the mean over the seeds must reach.
-        metric, mode: as in ``TuneConfig``, whose own are passed on if ``param_space`` is not empty;
-            ``max`` if neither says.
+        axis: the setting's name in the config; ``model/width`` is ``width`` within ``model``.
+        values: what to choose from, in the order in which the metric gets better: integers, shares,
+            falling ranks, names. For the largest value that passes, list them falling.
+        metric: the name of what is reported; ``eval/accuracy`` is ``accuracy`` within ``eval``.
+        target: what its mean over the seeds must reach.
+        mode: ``min`` where a smaller metric is better, as for a loss.
         bounds: smallest and largest possible metric, None where there is none: they spare seeds
             that could not change a verdict.
         seeds: number of seeds in each value's mean: 0, 1, ….
-        confirm_seeds: fresh seeds on which the threshold must pass too.
-        over: lists of values by name; every combination is a setting with a threshold of its own.
-        cost, keep_within: as for ``rgr_dist.find_thresholds``.
-        guess: where to start; the middle of the values if not given.
-        on_error: ``stop``: a value at which a trial ends in error ends the search. ``fail``: the
-            value fails.
+        confirm_seeds: fresh seeds on which the threshold must pass too; where it does not, that
+            value fails and the search goes on. The first value to pass may just be lucky.
+        guess: the value to begin at; the middle one if not given.
         seed_key: the seed's name in the config, such as ``random_state``.
-        max_concurrent: trials that run at once; as many as the cluster has CPUs if not given, one
-            without a Ray.
-            ``TuneConfig(max_concurrent_trials=…)`` does the same.
+        store: a file of scores, from which the same search goes on when it is run again.
 
     Raises:
-        ValueError: bad arguments.
+        ValueError: bad arguments, or a store of another search.
     """
 
     def __init__(
         self,
         axis: str,
-        values: Sequence[int],
+        values: Sequence[Any],
+        metric: str,
         target: float,
-        metric: str | None = None,
-        mode: Mode | None = None,
+        mode: Mode = "max",
         *,
         bounds: tuple[float | None, float | None] = (None, None),
         seeds: int = 3,
         confirm_seeds: int = 0,
-        over: Mapping[str, Sequence[Any]] | None = None,
-        cost: Cost | None = None,
-        keep_within: float | None = None,
-        guess: int | None = None,
-        on_error: Literal["fail", "stop"] = "stop",
+        guess: Any = None,
         seed_key: str = "seed",
-        max_concurrent: int | None = None,
+        store: ScoreFile | None = None,
     ) -> None:
-        given = locals()
-        asked = {name: given[name] for name in Question.model_fields}
-        question = Question.checked(**asked)
-        self._is_users = True
-        self._given = {key: given[key] for key in ("metric", "mode") if given[key] is not None}
-        self._begin(SettingSearch(question, ScoreFile(None, {})))
-        check_slots("max_concurrent", max_concurrent)
-        if max_concurrent is not None:
-            self.set_max_concurrency(max_concurrent)
+        values = values if isinstance(values, range) else [_plain(value) for value in values]
+        if not values or len(set(values)) < len(values):
+            raise ValueError("values: give at least one, and none twice, such as range(1, 65)")
+        if guess is not None and guess not in values:
+            raise ValueError(f"guess: {guess!r} is not one of the values")
+        if mode not in ("max", "min") or seeds < 1 or confirm_seeds < 0:
+            raise ValueError("give mode='max' or 'min', at least one seed and 0 confirm_seeds")
+        if isinstance(store, str | Path):
+            raise ValueError("store: give ScoreFile(path, trainable, param_space) in a Tuner")
+        low, high = bounds
+        test = SeedTest(float(target), seeds, minimise=mode == "min", low=low, high=high)
+        try:
+            test.check(test.target)
+        except ValueError:
+            raise ValueError(f"target: {target:g} lies outside the bounds {bounds}") from None
+        self.axis, self.values, self.test = axis, values, test
+        self.measure, self.seed_key, self.store = metric, seed_key, store
+        start = (len(values) + 1) // 2 if guess is None else values.index(guess) + 1
+        axes = {1: range(1, len(values) + 1)}
+        self.plan = Plan(axes, test, (1, start), None, confirm_seeds, intervals=False)
+        self.look_ahead, self.most = 64, 0
+        self.scores: dict[Seed, float] = {}
+        self.errors: dict[Seed, str] = {}
+        self._reports: dict[str, tuple[int, Any]] = {}  # iterations and metric of each trial
+        self._longest, self._may_be_cut = 0, True
+        self._cuts: Counter[Seed] = Counter()
+        self._unsure: dict[Seed, int] = {}  # iterations of what may yet prove to have been cut
+        self._inherited: dict[str, Probe] = {}  # trials of the Tuner that this one continues
+        names = {"axis": axis, "metric": metric, "seed_key": seed_key}
+        for value, seed, score in store.read(**names) if store else ():
+            if value in values:
+                self.scores[values.index(value) + 1, seed] = score
+        super().__init__(
+            self._portfolio({VALUES: self.plan}), self._config, self._take_in, self._note_error,
+            slots=self._slots,
+        )  # fmt: skip
+        self._look_at_the_other_end()
 
-    @classmethod
-    def of(cls, search: SettingSearch) -> Self:
-        """A searcher for an existing search, in a Tuner that is not the user's own."""
-        new = cls.__new__(cls)
-        new._is_users, new._given = False, {}
-        new._begin(search)
-        return new
+    def _portfolio(self, plans: Mapping[str, Plan]) -> Portfolio:
+        """A portfolio that knows every score."""
+        self.portfolio = Portfolio(plans, look_ahead=self.look_ahead, together=1)
+        for seed, score in self.scores.items():
+            self._tell(seed, score)
+        return self.portfolio
 
-    def _begin(self, search: SettingSearch) -> None:
-        slots = getattr(self, "slots", partial(fits, {"CPU": 1}))
-        super().__init__(search.portfolio, search.config, self._take_in, search.note, slots=slots)
-        self.search = search
-        self._last: dict[str, Any] = {}  # the metric by trial
-        self._seen: dict[str, int] = {}  # iterations by trial
-        self._reported: set[str] = set()  # what any trial has reported
-        # Trials of the Tuner that this one continues, from which nothing has been heard since.
-        self._inherited: set[str] = set()
+    def _tell(self, seed: Seed, score: float) -> None:
+        for cell, plan in self.portfolio.plans.items():
+            if seed[0] in plan.axes[1]:
+                self.portfolio.tell(cell, Key(1, seed[0]), {seed[1]: score})
+
+    def _look_at_the_other_end(self) -> None:
+        """If the answer lies at one end of the values, try the other: do they run the wrong way?"""
+        if END in self.portfolio.plans or not self.portfolio.is_done or len(self.values) == 1:
+            return
+        found = self.portfolio.search(VALUES).result(1)
+        if found.status == "censored":
+            at, test = 1, self.test
+        elif found.value == 1:
+            at, test = len(self.values), replace(self.test, seeds=1)  # the dearest value
+        else:
+            return
+        end = Plan({1: range(at, at + 1)}, test, (1, at), None, intervals=False)
+        self._portfolio({VALUES: self.plan, END: end})
 
     # ----- What Tune calls
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take the Tuner's metric and mode, and check what else it was given.
-
-        The scores of an earlier Tuner still count. What it was training, or what ended in error,
-        is asked for again.
+        """Compare the Tuner's metric and mode; Tune itself refuses search spaces.
 
         Raises:
-            ValueError: the metric or the mode differs from the one given here; ``config`` sets what
-                the search sets, or has a search space; ``num_samples`` is 1.
+            ValueError: they differ from the ones given here.
         """
-        asked = self.search.question
-        asked.check_config(config)
-        if spec.get("num_samples") == 1:
-            raise ValueError(
-                "num_samples: one trial finds no threshold; give TuneConfig(num_samples=-1): the "
-                "search ends by itself"
-            )
-        its = {k: v for k, v in {"metric": metric, "mode": mode}.items() if v is not None}
-        for key, value in its.items():
-            mine = self._given.get(key, value)
-            if mine != value:
-                raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
-        if self._is_users:  # otherwise the Tuners of one find_threshold share one search
-            question = Question.checked(**asked.given | its)
-            if question.described == asked.described:
-                self.search.begin(question)
-            else:  # an earlier Tuner's scores are of another metric
-                self.search = SettingSearch(question, ScoreFile(None, {}))
-            self._begin(self.search)
+        mine = {"metric": self.measure, "mode": "min" if self.test.minimise else "max"}
+        for name, its in {"metric": metric, "mode": mode}.items():
+            if its not in (None, mine[name]):
+                raise ValueError(f"{name}: ThresholdSearch has {mine[name]!r}, TuneConfig {its!r}")
+        self._may_be_cut = not spec.get("stop")
+        return False
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Take the user's ``max_concurrent_trials``; Tune then leaves counting to the searcher."""
+        self.most = max_concurrent
         return True
+
+    def _slots(self) -> int:
+        return self.most or fits({"CPU": 1})
 
     def suggest(self, trial_id: str) -> Any:
         """The next trial's config, None to wait, or FINISHED.
 
         Raises:
-            ValueError: no metric was given.
+            ValueError: a score is outside the bounds, or a wrapper hides the results.
         """
-        if not self.search.question.metric:
-            raise ValueError(
-                "metric: give it to ThresholdSearch; Tune passes that of TuneConfig on only where "
-                "param_space holds something"
-            )
+        self.settle()
+        if self.fault is not None:
+            raise self.fault
+        if self._inherited and not self.probes:
+            # Tune may not know of a trial that began as it was killed: another takes its place.
+            answer = self.portfolio.ask()
+            waiting = {trial_id: answer} if isinstance(answer, Probe) else self._inherited
+            for probe in list(waiting.values()):
+                self.portfolio.release(probe)
+            self._inherited = self._inherited if isinstance(answer, Probe) else {}
         return super().suggest(trial_id)
 
-    def _room(self) -> int:
-        """How many trials may run at once, plus those that Tune may not know of."""
-        return super()._room() + len(self._inherited & self.probes.keys())
-
-    def _ask(self) -> Probe | Signal:
-        answer = super()._ask()
-        if answer is Signal.WAIT and self.probes.keys() <= self._inherited:
-            # Tune may not know of a trial that began as it was killed: an idle worker takes it.
-            return next(filter(self.portfolio.is_wanted, self.probes.values()), answer)
-        return answer
+    def _config(self, probe: Probe) -> dict[str, Any]:
+        """What a trial's config holds beside what all trials share."""
+        config: dict[str, Any] = {}
+        own = {self.axis: self.values[probe.value - 1], self.seed_key: probe.seeds[0]}
+        for path, value in own.items():
+            *outer, name = path.split("/")
+            inner = config
+            for part in outer:
+                inner = inner.setdefault(part, {})
+            inner[name] = value
+        return config
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Remember the metric, and what else is reported."""
-        self._inherited.discard(trial_id)
-        self._seen[trial_id] = _iterations(result)
+        """Remember the metric, and how far the trial is."""
+        self._adopt(trial_id, result)
         self._look(trial_id, result)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Take in the end of a trial, which has no result if a scheduler ends it while paused."""
-        if result is None and not error and trial_id in self._last:
-            result = {"done": True, "training_iteration": self._seen.pop(trial_id, 0)}
+        """Take in the end of a trial; ``result`` is its last one, flat as Tune gives it."""
+        self._adopt(trial_id, result or {})
+        probe = self.probes.get(trial_id)
+        if result and "training_iteration" not in result:
+            self.fault = ValueError(
+                "search_alg: Repeater and the like hide the results of trials; give "
+                "ThresholdSearch itself, whose seeds=… are the trials of each value"
+            )
+        elif probe and not error and trial_id not in self._spared:
+            before, _ = self._reports.get(trial_id, (0, None))
+            self._look(trial_id, result or {})
+            if self._is_cut((probe.value, probe.seeds[0]), before, *self._reports[trial_id]):
+                self.portfolio.release(self.probes.pop(trial_id))
         super().on_trial_complete(trial_id, result, error)
+        self._look_at_the_other_end()
 
-    def _look(self, trial_id: str, result: dict[str, Any]) -> None:
-        metric = self.search.question.metric
-        self._reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
-        if metric in result:  # also one that Tune reports itself, such as training_iteration
-            self._reported.add(metric)
-            self._last[trial_id] = result[metric]
+    def _adopt(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Take over a trial of an earlier Tuner: its config says which it is."""
+        value: Any = result.get(f"config/{self.axis}")
+        if trial_id in self._inherited:
+            self.probes[trial_id] = self._inherited.pop(trial_id)
+        elif trial_id not in self.probes and value in self.values:
+            seed = result[f"config/{self.seed_key}"]
+            self.probes[trial_id] = Probe(VALUES, 1, self.values.index(value) + 1, (seed,))
+
+    def _look(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        iterations = result.get("training_iteration")
+        iterations = iterations if isinstance(iterations, int) else 0
+        _, metric = self._reports.get(trial_id, (0, None))
+        self._reports[trial_id] = iterations, result.get(self.measure, metric)
+        self._longest = max(self._longest, iterations)
+        if cut := [seed for seed, ended in self._unsure.items() if ended < self._longest]:
+            for seed in cut:
+                self._unsure.pop(seed)
+                self.scores.pop(seed)
+            self._portfolio(self.portfolio.plans)
+
+    def _is_cut(self, seed: Seed, before: int, iterations: int, metric: Any) -> bool:
+        """Whether a trial ended before others do, below the target, and not by itself.
+
+        A function that returns does so after its last report, which Tune then shows twice.
+        """
+        score = _plain(metric)
+        reaches = isinstance(score, int | float) and self.test.reaches(score)
+        if not self._may_be_cut or reaches or 0 < iterations == before:
+            return False
+        if iterations == self._longest > 0:
+            self._unsure[seed] = iterations
+            return False
+        self._cuts[seed] += 1
+        if self._cuts[seed] == 1:
+            logger.warning(
+                "%s: ended after %d iterations, where others ran %d: did a scheduler stop it? It "
+                "is trained again", self._named(seed), iterations, self._longest,
+            )  # fmt: skip
+        return self._cuts[seed] <= MOST_CUTS
 
     def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
-        self._look(trial_id, result)
-        metric = self.search.question.metric
-        if metric not in self._reported and not self.search.kept.scores:
-            reported = one_line(", ".join(sorted(self._reported))) or "nothing"
-            raise ValueError(
-                f"metric: the trainable never reported {metric!r}; it reported {reported}"
-            )
-        iterations = _iterations(result)
-        # A function that returns does so after its last report, which Tune then shows twice.
-        is_natural = iterations == self._seen.pop(trial_id, None)
-        # Without a Tuner of the user's own, only the trial or the stop it was given can end it.
-        self.search.note_end(probe, iterations, is_natural or not self._is_users)
-        if trial_id not in self._last:
-            raise NoScore(f"ValueError: no {metric}")
-        value = self._last.pop(trial_id)
-        score = plain(value)
-        if isinstance(score, str) or math.isnan(score):
-            raise NoScore(f"ValueError: {metric} is {value!r:.80}, no number")
-        self.search.take_in(probe, score)
+        seed = probe.value, probe.seeds[0]
+        _, metric = self._reports.pop(trial_id)
+        score = _plain(metric)
+        if self._cuts[seed] > MOST_CUTS:
+            raise NoScore(f"it was stopped before its end {MOST_CUTS} times")
+        if metric is None:
+            names = ", ".join(name for name in result if name.split("/")[0] not in TUNES)
+            raise NoScore(f"no {self.measure}; it reported {names or 'nothing'}")
+        if not isinstance(score, int | float) or math.isnan(score):
+            raise NoScore(f"{self.measure} is {metric!r}, no number")
+        try:
+            self.test.check(score)
+        except ValueError as error:
+            raise ValueError(f"{self._named(seed)}: {self.measure}: {error}") from None
+        if self.store and seed not in self._unsure:
+            self.store.add(self.values[seed[0] - 1], seed[1], float(score))
+        self.errors.pop(seed, None)
+        self.scores.setdefault(seed, float(score))
+        self._tell(seed, self.scores[seed])
+
+    def _note_error(self, probe: Probe, error: str) -> None:
+        self.errors[probe.value, probe.seeds[0]] = error
+        logger.warning("%s: %s", self._named((probe.value, probe.seeds[0])), in_a_line(error))
+
+    def _named(self, seed: Seed) -> str:
+        return f"{self.axis} = {self.values[seed[0] - 1]}, seed {seed[1]}"
 
     # ----- What Tuner.restore needs
 
     def save(self, checkpoint_path: str) -> None:
-        """Write what the search knows, as JSON; Tune calls it every few seconds."""
-        saved = Saved.of(self.search, probes=self.probes, last=self._last, seen=self._seen)
-        Path(checkpoint_path).write_text(saved.model_dump_json())
+        """Write what the search knows; Tune calls it every few seconds."""
+        known = {name: one for name, one in vars(self).items() if not callable(one)}
+        Path(checkpoint_path).write_bytes(cloudpickle.dumps(known))
 
     def restore(self, checkpoint_path: str) -> None:
-        """Go on from what was saved.
-
-        Raises:
-            ValueError: it was saved by another search, or is damaged.
-            OSError: it cannot be read.
-        """
-        saved = Saved.read(Path(checkpoint_path))
-        asked = self.search.question
-        its = saved.model_dump(include={"metric", "mode"} - self._given.keys())
-        question = Question.checked(**asked.given | its) if saved.metric else asked
-        self._begin(saved.search(question))
-        self._last, self._seen = dict(saved.last), saved.seen
-        self._reported.update([question.metric] if self._last else [])
-        self.probes, self._inherited = saved.probes, set(saved.probes)
-        for probe in self.probes.values():
-            self.portfolio.hold(probe)
+        """Go on from what was saved, whatever this search was made for."""
+        self.__dict__.update(cloudpickle.loads(Path(checkpoint_path).read_bytes()))
+        self._inherited |= self.probes
+        self.probes, self._in_error = {}, []
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, since a Tuner is saved together with its searcher."""
@@ -240,42 +310,36 @@ class ThresholdSearch(ProbeSearcher):
 
     # ----- The answer
 
+    @property
+    def known(self) -> str:
+        """What is known so far, such as ``width: fails at 8, passes at 16``."""
+        known = bracket(self.portfolio.search(VALUES).verdicts[1], self.values)
+        return f"{self.axis}: {known or f'{len(self.values)} values'}"
+
     def threshold(self) -> Threshold:
         """What has been found, with its certificate.
 
-        If the Tuner ended before the search, it is ``open``, and a warning says so.
-
         Raises:
-            ValueError: the metric was never reported or is outside its bounds; or there are several
-                settings, for which ``thresholds()`` is meant.
-        """
-        found = self.thresholds()
-        if len(found) > 1:
-            raise ValueError("over: each setting has a threshold of its own; ask for thresholds()")
-        return found.thresholds[0]
-
-    def thresholds(self) -> Thresholds:
-        """The threshold of every setting that ``over`` lists, and the best one.
-
-        Raises:
-            ValueError: the metric was never reported, or is outside its bounds.
+            ValueError: a score is outside the bounds, or a wrapper hid the results.
         """
         self.settle()
         if self.fault is not None:
             raise self.fault
-        if not self.portfolio.is_done:
+        known = self.measure, self.scores, self.errors
+        found = answer(self.portfolio, self.axis, self.values, *known)
+        ends = {self.test.low, self.test.high}
+        several = [{*of.values()} for of in found.scores.values() if len(of) > 1]
+        several = [scores for scores in several if not scores <= ends]
+        if several and all(len(scores) == 1 for scores in several):
             warnings.warn(
-                "the search is not finished: go on with Tuner.restore if the Tuner was stopped, "
-                "else give what restore_from_dir restores to a new Tuner, with num_samples=-1 and "
-                "no time budget",
-                stacklevel=3,
+                f"all seeds of a value score the same: does the trainable use "
+                f"config[{self.seed_key!r}]?",
+                stacklevel=2,
             )
-        return self.search.result()
+        return found
 
 
-def _iterations(result: Mapping[str, Any]) -> int:
-    """How often a trial has reported; it may have said so itself, in a number of any type."""
-    try:
-        return max(0, int(result.get("training_iteration", 0)))
-    except (TypeError, ValueError, OverflowError):
-        return 0
+def _plain(value: Any) -> Any:
+    """A scalar of numpy or torch as Python's own; anything else as it is."""
+    is_scalar = getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+    return value.item() if is_scalar else value

@@ -1,0 +1,219 @@
+"""What a threshold search has found, to read, print and draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.threshold import ProbeResult, Search
+from rgr_dist.search.tune.searcher import in_a_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Mode = Literal["max", "min"]
+VALUES, END = "values", "the other end"
+"""The cells of the portfolio: the search, and a look at the end of the values that it left out."""
+
+
+class Shown(NamedTuple):
+    """The evidence at one value: the mean metric over the seeds that ran."""
+
+    value: Any
+    mean: float
+    n_seeds: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} ({self.n_seeds} seed{'s' * (self.n_seeds > 1)})"
+
+
+class Step(NamedTuple):
+    """A value that was tried: why, and what it showed."""
+
+    value: Any
+    why: str
+    verdict: Literal["pass", "fail", "open"]
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The first value of an axis that passes, and what shows it.
+
+    Attributes:
+        axis, metric, target, mode: the question.
+        seeds: seeds of each value's mean.
+        status: ``found``; ``censored`` where no value passes; ``open`` where an error, or the end
+            of the Tuner, stopped the search.
+        value: None unless found.
+        passed, failed: the certificate: the mean at the value and at the one before it, over the
+            seeds that the verdict took. ``failed`` is None if the value is the first.
+        why: the status in a sentence.
+        fresh: the mean over the fresh seeds that confirm the value; None where none were asked for.
+        fails_above: of the values tried, those that fail although an earlier one passes: the metric
+            does not get better from value to value, and a threshold may lie elsewhere.
+        errors: what ended the trials that gave no score, by value and seed.
+        checkpoints: the last checkpoint of each seed at the value, from ``find_threshold`` with a
+            ``run_config`` that keeps them; else empty.
+        scores: every known metric, by value and seed. A failing value may have been stopped at the
+            seeds that sufficed to fail it: a mean over those is biased towards failing.
+        steps: every value tried, in order.
+    """
+
+    axis: str
+    metric: str
+    target: float
+    mode: Mode
+    seeds: int
+    status: Literal["found", "censored", "open"]
+    value: Any
+    passed: Shown | None
+    failed: Shown | None
+    why: str
+    fresh: Shown | None = None
+    fails_above: tuple[Any, ...] = ()
+    errors: Mapping[tuple[Any, int], str] = field(default_factory=dict, compare=False)
+    checkpoints: Mapping[int, Any] = field(default_factory=dict, compare=False)
+    scores: Mapping[Any, Mapping[int, float]] = field(default_factory=dict, compare=False)
+    steps: tuple[Step, ...] = ()
+
+    def __repr__(self) -> str:
+        """A line: the value and its certificate, or why there is none."""
+        text = f"{self.status}: {self.why}"
+        if self.passed is not None:
+            sign = "≥" if self.mode == "max" else "≤"
+            text = f"{self.axis} = {self.value}: {self.metric} {self.passed} {sign} {self.target:g}"
+            text += f", on fresh seeds {self.fresh}" if self.fresh else ""
+            text += f"; at {self.failed.value}: {self.failed}" if self.failed else f"; {self.why}"
+        if self.fails_above:
+            text += f"; yet fails after a pass, at {', '.join(map(str, self.fails_above))}"
+        return f"Threshold({text})"
+
+    def explain(self) -> str:
+        """A line for every value tried, in order: why it was tried, its verdict, the evidence."""
+        return "\n".join(
+            f"{self.axis} = {step.value} ({step.why}): {step.verdict}, {step.evidence}"
+            for step in self.steps
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw every seed's metric, the means, the target and the threshold.
+
+        A mean that lacks seeds is hollow: the search stopped once they could no longer change the
+        verdict. Values that raised are crosses at the lower edge.
+        """
+        from matplotlib import pyplot
+
+        ax = ax or pyplot.subplots(figsize=(6, 3.6), layout="constrained")[1]
+        means = {value: sum(of.values()) / len(of) for value, of in self.scores.items()}
+        ax.plot(list(means), list(means.values()), "-", color="C0", linewidth=1)
+        for value, of in self.scores.items():
+            fill = "C0" if len(of) >= self.seeds else "white"
+            ax.plot([value] * len(of), [*of.values()], ".", color="C0", alpha=0.35, markersize=4)
+            ax.plot(value, means[value], "o", color="C0", markersize=5, mfc=fill)
+        for value in {value for value, _ in self.errors}:
+            ax.plot(value, 0.02, "x", color="tab:red", transform=ax.get_xaxis_transform())
+        label = f"target {self.target:g}"
+        ax.axhline(self.target, color="0.4", linewidth=0.8, linestyle="--", label=label)
+        if self.passed is not None:
+            label = f"{self.axis} = {self.value}"
+            ax.axvline(self.value, color="C0", linewidth=0.8, linestyle=":", label=label)
+        ax.set(xlabel=self.axis, ylabel=self.metric, title=self.why)
+        ax.legend(fontsize="small")
+        return ax
+
+
+def answer(
+    portfolio: Portfolio,
+    axis: str,
+    values: Sequence[Any],
+    metric: str,
+    known: Mapping[tuple[int, int], float],
+    errors: Mapping[tuple[int, int], str],
+) -> Threshold:
+    """What a search has found so far.
+
+    Args:
+        known, errors: the score, or what was raised, by position among the values and seed.
+    """
+    search, test = portfolio.search(VALUES), portfolio.plans[VALUES].test
+    result = search.result(1)
+    why, above = _why(search, axis, values, errors), {*result.fails_above}
+    ends = portfolio.search(END).decisions if END in portfolio.plans else ()
+    if ends and ends[-1].verdict == ("pass" if result.value is None else "fail"):
+        if result.value is None:
+            why += f"; yet the first, {values[0]}, passes"
+        else:
+            why += f"; yet the last, {values[-1]}, fails"
+            above |= {len(values)}
+        why += ": the values run the wrong way; list them in the opposite order"
+
+    def shown(probe: ProbeResult | None) -> Shown | None:
+        return probe and Shown(values[probe.value - 1], probe.mean_score, probe.n_seeds)
+
+    scores: dict[Any, dict[int, float]] = {}
+    for (position, seed), score in sorted(known.items()):
+        scores.setdefault(values[position - 1], {})[seed] = score
+    return Threshold(
+        axis=axis,
+        metric=metric,
+        target=test.target,
+        mode="min" if test.minimise else "max",
+        seeds=test.seeds,
+        status="open" if result.status == "pruned" else result.status,
+        value=None if result.value is None else values[result.value - 1],
+        passed=shown(result.passed) if result.value else None,
+        failed=shown(result.failed),
+        why=why,
+        fresh=shown(result.fresh) if result.value else None,
+        fails_above=tuple(values[position - 1] for position in sorted(above)),
+        errors={(values[at - 1], seed): error for (at, seed), error in errors.items()},
+        scores=scores,
+        steps=tuple(_steps(search, values)),
+    )
+
+
+def _why(
+    search: Search, axis: str, values: Sequence[Any], errors: Mapping[tuple[int, int], str]
+) -> str:
+    """A status in a sentence."""
+    result = search.result(1)
+    if result.value is not None:
+        before = f"fails at {values[result.value - 2]}" if result.value > 1 else "the first value"
+        return f"passes at {axis} = {values[result.value - 1]}, {before}"
+    if result.status == "censored":
+        return f"fails at {axis} = {values[-1]}, the last value"
+    for need, verdict, known in search.decisions:
+        for (position, seed), error in sorted(errors.items()):
+            if verdict == "open" and position == need.key.value and seed not in known:
+                return f"{axis} = {values[position - 1]}, seed {seed}: {in_a_line(error)}"
+    return (
+        "the Tuner ended before the search: give num_samples=-1 and no time budget, and go on by "
+        "Tuner.restore, or with this search in a new Tuner"
+    )
+
+
+def _steps(search: Search, values: Sequence[Any]) -> list[Step]:
+    """Every value tried, with what was known by then."""
+    known: dict[int, str] = {}
+    steps = []
+    for (key, want, _), verdict, scores in search.decisions:
+        why = bracket(known, values) or "the first to try"
+        if want in ("verdict", "fresh seeds"):
+            why = f"does it pass on {'all' if want == 'verdict' else 'fresh'} seeds?"
+        said = search.test_of(want).explain(scores) if verdict != "open" else "a trial is missing"
+        steps.append(Step(values[key.value - 1], why, verdict, said))
+        known[key.value] = verdict
+    return steps
+
+
+def bracket(verdicts: Mapping[int, str], values: Sequence[Any]) -> str:
+    """Between which values the threshold lies, by the verdicts at some positions."""
+    passing = [at for at, verdict in verdicts.items() if verdict == "pass"]
+    failing = [at for at, verdict in verdicts.items() if verdict == "fail"]
+    failing = [at for at in failing if at < min(passing, default=at + 1)]
+    known = [f"fails at {values[max(failing) - 1]}"] if failing else []
+    known += [f"passes at {values[min(passing) - 1]}"] if passing else []
+    return ", ".join(known)
