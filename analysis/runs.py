@@ -18,26 +18,19 @@ COST_KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.DataFrame:
+def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The runs that count for the study's scores, in the study's order of cells.
 
     These are the runs of its cells, heads and seeds (0 to ``search.seeds`` - 1), so that the tables
     depend on the study alone, whatever else the store holds. A diverged run is a result and has
     the worst score, 0 or an infinite error; a failed run is left out.
 
-    Args:
-        every_seed: count the seeds of ``search.extra_seeds`` too, which decide the verdicts
-            where a pass lies below a fail, and of ``search.transition_seeds``, which decide none.
-
     Returns:
         The columns of ``runs``, one row per (cell, h, d_k, seed), for facts also per d_vo.
     """
-    sizes = [*study.search.sizes.columns]
+    sizes, search = [*study.search.sizes.columns], study.search
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
-    search, seeds = study.search, study.search.seeds
-    if every_seed:
-        seeds = max(seeds + search.extra_seeds, search.transition_seeds)
-    kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < seeds)]
+    kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < search.seeds)]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.record.minimised else 0.0
     score = score.mask(kept["stop_reason"] == "diverged", worst)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
     from rgr_dist.analysis.drawing.panel import Figure
-    from rgr_dist.analysis.laws.candidates import Candidate
-    from rgr_dist.analysis.laws.scaling_laws import Law
     from rgr_dist.study.study import Study
 
 
@@ -54,23 +52,18 @@ class Answer(pd.DataFrame):
 
 
 class Laws:
-    """Scaling laws as tables.
+    """Scaling laws.
 
     Attributes:
-        table: a row for each law: ``name, slope, slope_low, slope_high, r2, exponent``, ….
-        candidates: the forms that were compared, with their AICc and leave-one-cell-out errors.
+        table: a row for each law: the columns of ``rgr fit --format json``.
         found: what the data support, in sentences.
     """
 
-    def __init__(
-        self, laws: Sequence[Law], candidates: Sequence[Candidate], found: list[str]
-    ) -> None:
-        self.table = Answer(laws)
-        self.candidates = Answer(candidates)
-        self.found = found
+    def __init__(self, table: pd.DataFrame, found: list[str]) -> None:
+        self.table, self.found = Answer(table), found
 
     def __repr__(self) -> str:
-        return "\n".join(self.found)
+        return "\n".join([repr(self.table), *self.found])
 
     def _repr_html_(self) -> str:
         return as_html(self.found, self.table)

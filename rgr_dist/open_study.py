@@ -17,12 +17,10 @@ import pandas as pd
 
 from rgr_dist.answers import Answer, Comparison, Curves, Explanation, Laws, as_html
 from rgr_dist.store.store import Store
-from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import CellName, cell_named, heads_named
-from rgr_dist.study.spec import LARGEST_COUNT
 from rgr_dist.study.study import Study as Resolved
 from rgr_dist.study.study_file import parse_study
 
@@ -220,15 +218,21 @@ class Study:
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
+        from rgr_dist.analysis.tables import THRESHOLD, listed, thresholds, with_kinds
         from rgr_dist.analysis.thresholds.listing import threshold_records
 
-        return _frame(threshold_records(self._results), self.search.sizes)
+        if self.study.record.holds == "facts":
+            return Answer(with_kinds(pd.DataFrame(threshold_records(self._results))))
+        return Answer(listed(thresholds(self._results), THRESHOLD, self.study))
 
     def best(self) -> pd.DataFrame:
         """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
+        from rgr_dist.analysis.tables import BEST, best, listed, with_kinds
         from rgr_dist.analysis.thresholds.listing import best_records
 
-        return _frame(best_records(self._results), self.search.sizes)
+        if self.study.record.holds == "facts":
+            return Answer(with_kinds(pd.DataFrame(best_records(self._results))))
+        return Answer(listed(best(self._results), BEST, self.study))
 
     def to_yaml(self) -> str:
         """The study file, with the defaults of what it uses written out."""
@@ -244,50 +248,28 @@ class Study:
         Raises:
             StudyError: the study has no such head count or cell.
         """
-        from rgr_dist.analysis.thresholds.known_weights import rests_on
         from rgr_dist.planning.explain import explain_cell
 
         chosen = cell_named(self.study, cell)
         sections, facts = explain_cell(self.study, chosen, self.store, self._heads(h))
         self._warn()
-        return Explanation(self.study, sections, facts | rests_on(self._results, chosen))
+        return Explanation(self.study, sections, facts)
 
     def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
-        """D_K, h and d_k for sizes of your own: the rows of ``rgr predict --format json``.
-
-        Warns where the sizes lie outside the study's cells.
+        """D_K, h and d_k for other sizes: the ``predictions`` of ``rgr fit --at … --format json``.
 
         Args:
             edges: number of relations m′; m if not given.
 
         Raises:
-            StudyError: a size is not valid, or the study has no D_K*, or too few for a law.
+            StudyError: the study finds no D_K*.
         """
-        from rgr_dist.analysis.laws.fits import fits_of
-        from rgr_dist.analysis.laws.predict import predict_sizes
+        from rgr_dist.analysis.growth import predictions
 
-        relations = m if edges is None else edges
-        sizes = (m, d_model, relations)
-        are_numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in sizes)
-        if (
-            not are_numbers
-            or any(one % 1 for one in sizes)
-            or m < 2
-            or d_model < 1
-            or max(m, d_model) > LARGEST_COUNT
-            or not 1 <= relations <= m * m
-        ):
-            raise StudyError(
-                f"predict: give m from 2, d_model from 1, both to {LARGEST_COUNT}; 1 to m² edges"
-            )
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
-        prediction = predict_sizes(fits_of(self._results), *map(int, sizes))
-        if prediction.reason is not None:
-            raise StudyError(f"{self.name} has no law: {prediction.reason}")
-        for warning in prediction.warnings:
-            warnings.warn(warning, stacklevel=2)
-        return Answer(prediction.rows)
+        sizes = {"m": [m], "d_model": [d_model], "n_edges": [m if edges is None else edges]}
+        return Answer(predictions(self._results, pd.DataFrame(sizes)))
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
         is_one = isinstance(h, str) or getattr(h, "shape", None) == ()
@@ -311,16 +293,18 @@ class Study:
         return Answer(rows, columns=["study", "cell", *keys])
 
     def fit(self) -> Laws:
-        """The scaling laws fitted to the thresholds."""
-        from rgr_dist.analysis.laws import conclusions
-        from rgr_dist.analysis.laws.families import laws_of_facts
-        from rgr_dist.analysis.laws.fits import fits_of
+        """The scaling laws fitted to the thresholds.
 
-        if self.study.record.holds == "facts":
-            laws = laws_of_facts(self._results)
-            return Laws(laws, [], conclusions.growths(laws))
-        fits = fits_of(self._results)
-        return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
+        Raises:
+            StudyError: the study finds no D_K*.
+        """
+        from rgr_dist.analysis.findings import noise_sentence, which_law
+        from rgr_dist.analysis.growth import laws
+
+        if self.study.record.finds != "D_K":
+            raise StudyError(f"{self.name}: only studies of thresholds D_K have laws")
+        said = (noise_sentence(self._results), which_law(self._results))
+        return Laws(laws(self._results), [line for line in said if line])
 
     def curves(self, h: int | Sequence[int] = (), cell: CellName | None = None) -> Curves:
         """Mean score of every probe against D_K.
@@ -388,12 +372,3 @@ class Study:
         from rgr_dist.analysis.report.publish import publish
 
         return publish(self._results, self.store)
-
-
-def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
-    """Records as a table whose columns of whole numbers may have missing values."""
-    from rgr_dist.analysis.thresholds.known_weights import WHOLE
-
-    frame, arm = Answer(records), sizes.shown_arm
-    whole = {*sizes.whole, *WHOLE, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
-    return frame.astype(dict.fromkeys(whole & {*frame}, "Int64"))

@@ -13,7 +13,6 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 import rgr_dist as rgr
-from rgr_dist.analysis.thresholds import known_weights
 from rgr_dist.cli import call
 from rgr_dist.faults import LONGEST_MESSAGE, UserError
 from rgr_dist.store.store import Store
@@ -40,14 +39,11 @@ def test_its_tables_are_those_of_the_command_line(
         assert len(table) == len(told[name])
         shown = table.astype("object").where(table.notna(), None).to_dict("records")
         for row, expected in zip(shown, told[name], strict=True):
-            assert row.pop("cell") == f"m={row['m']},d_model={row['d_model']}"
             assert row == expected
     runs = listed(finished, capsys, "runs")["runs"]
     pd.testing.assert_frame_equal(study.runs(), pd.DataFrame(runs), check_dtype=False)
     laws = listed(finished, capsys, "fit")
-    assert study.fit().table["name"].tolist() == [law["name"] for law in laws["laws"]]
-    assert " ".join(study.fit().found) == laws["found"]
-    assert repr(study.fit()).splitlines() == study.fit().found
+    assert study.fit().table["formula"].tolist() == [law["formula"] for law in laws["laws"]]
 
 
 def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
@@ -84,13 +80,13 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
 
 
 def test_figures_are_those_of_the_report(study: rgr.Study) -> None:
-    assert {"law", "heads", "curves"} <= {*study.figures()}
+    assert {"splits", "curves"} <= {*study.figures()}
     canvas = Canvas()
     assert study.figure("curves", canvas.subplots(1, len(study.cells))) is canvas
     for width in (0, -1, 51):
         with pytest.raises(StudyError, match=f"width: {width} is not valid; give 1 to 50 inches"):
-            study.figure("law", width=width)
-    with pytest.raises(StudyError, match="no figure 'laws'; its figures: law, "):
+            study.figure("splits", width=width)
+    with pytest.raises(StudyError, match="no figure 'laws'; its figures: "):
         study.figure("laws")
 
 
@@ -98,17 +94,15 @@ def test_what_is_printed_has_the_telling_columns_whole(
     study: rgr.Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    best, laws = study.best(), study.fit().table
-    cell_h = "cell h d_k D_K D_K_low D_K_high status limited_by"
+    best, cell_h = study.best(), "m d_model h d_k D_K D_K_low D_K_high status"
     for answer, columns in (
-        (best, "cell D_K D_K_low D_K_high h_star limited_by"),
+        (best, "m d_model D_K D_K_low D_K_high h_star"),
         (study.thresholds(), cell_h),
         (study.thresholds().query("h == 1"), cell_h),
-        (best[["cell", "h_star", "degree"]], "cell h_star degree"),
+        (best[["m", "h_star", "degree"]], "m h_star degree"),
         (study.runs(), "cell h d_k D_K seed stop_reason score"),
         (rgr.compare(study, study), "cell D_K_a D_K_b ratio"),
         (study.curves(), "m d_model h d_k D_K mean_score n_seeds"),
-        (laws, "name exponent exponent_low exponent_high"),
     ):
         lines = [line for line in str(answer).splitlines() if "  " in line]  # not the sentences
         assert {*columns.split()} <= {*lines[0].split()}
@@ -117,7 +111,7 @@ def test_what_is_printed_has_the_telling_columns_whole(
     assert {"d_k", "why", "verdict", "evidence", "because"} <= {*blocks[0].split()}
     assert max(map(len, blocks[0].splitlines())) < 110, "no wider than its longest evidence"
     assert str(best).endswith(f"[2 rows x {best.shape[1]} columns; .columns names all]")
-    assert str(best[["cell"]]).endswith("[2 rows x 1 columns]")
+    assert str(best[["m"]]).endswith("[2 rows x 1 columns]")
     monkeypatch.setenv("COLUMNS", "999")
     assert {*best} <= {*str(best).split()}
     assert str(best[:0]).startswith("Empty DataFrame")
@@ -181,7 +175,6 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(known_weights, "rests_on", lambda *_: {"proved": "in 3 of 3 draws"})
     ask = [str(finished / "small.yaml"), "--store", str(finished / "results"), "--format", "json"]
     assert call(["explain", *ask, "--cell", "(16, 8)", "--heads", "2"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -194,23 +187,7 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     lines = [line.rstrip() for line in repr(found).splitlines()]
     assert lines == [line for line in printed if not line.startswith("repeat: ")]
     assert "<table" in found._repr_html_()
-    with pytest.raises(StudyError, match="too few for a law"):
-        study.predict(64, 16)
-    for sizes in (
-        (1, 16),
-        (64, 0),
-        (64, 16, 0),
-        (64, 16, 5000),
-        ("64", 16),
-        (64, None),
-        (64.5, 16),
-        (2**31, 16),
-        (64, 2**31),
-        (10**400, 10**400),
-        (64, 16, True),
-    ):
-        with pytest.raises(StudyError, match="predict: give m from 2"):
-            study.predict(*sizes)
+    assert study.predict(64, 16).empty, "two cells have no law"
     h = study.best()["h_star"].iloc[0]  # of numpy's type
     assert study.explain((16, 8), h=h).ends["h"].tolist() == [h]
 
@@ -226,7 +203,7 @@ def test_a_finished_study_is_returned_without_training(
         done = rgr.run(asked, out=out, show=bool(show))
         assert done.best()["D_K"].notna().all()
         said = capsys.readouterr().out
-        assert ("D_K* = " in said) == bool(show), "the finding, as rgr run says it"
+        assert ("D_K*" in said) == bool(show), "the finding, as rgr run says it"
     assert sorted((out / "runs").iterdir()) == before
     for store in (rgr.Store(str(out)), out, str(out)):
         elsewhere = rgr.run(done, store, show=False)

@@ -73,7 +73,6 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
             Column("cell", cell_title, text=True),
             Column("D_K* at the largest T", width, "D_K"),
             Column("still falls", lambda row: FALLS[row["falls"]], text=True),
-            Column("limited by", lambda row: row["limited_by"] or "", text=True),
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
         ],
         rows=rows,

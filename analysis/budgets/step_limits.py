@@ -13,7 +13,6 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best_heads import best_of
-from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.analysis.wording import plural, span
 from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.study.cell import Cell
@@ -107,17 +106,15 @@ def limits(results: StudyResults) -> pd.DataFrame:
     """What the largest step limits say about each cell.
 
     Returns:
-        One row for all limits of a cell: ``cell_id, m, d_model, degree, D_K`` and ``limited_by``
-        (``known_weights``) at the largest; ``falls``, whether D_K* still falls between the two
+        One row for all limits of a cell: ``cell_id, m, d_model, degree, D_K`` at the
+        largest; ``falls``, whether D_K* still falls between the two
         largest, null unless that is known; and ``gain``, what happens to the gain of several heads
         (``verdict``).
     """
-    best = best_with_known(results).set_index("cell_id")
-    by, status = best["limited_by"], best["status"].to_dict()
+    status = best_of(results).set_index("cell_id")["status"].to_dict()
     rows = [_row(gains(results), status, family) for family in families(results.study)]
     columns = [*SIZES, "D_K", "falls", "gain"]
     frame = pd.DataFrame(rows, columns=columns, dtype="object")
-    frame.insert(5, "limited_by", frame["cell_id"].map(by))
     return frame.astype(dict.fromkeys([*SIZES[1:], "D_K"], "Int64"))
 
 

@@ -79,8 +79,7 @@ def by_heads_of(results: StudyResults) -> pd.DataFrame:
 def heads_of(results: StudyResults) -> list[Row]:
     """The rows of ``by_heads_of`` by size, with the rest of their threshold, names and words."""
     axis = results.study.search.sizes
-    kept = ("graph", "n_edges", "mean_score", "n_seeds", axis.value, "certificate", "limited_by",
-            "confirmed")  # fmt: skip
+    kept = ("graph", "n_edges", "mean_score", "n_seeds", axis.value, "certificate", "confirmed")
     stored = {(row["cell_id"], row[axis.arm]): row for row in rows_of(thresholds_of(results))}
     rows = []
     for row in named(results, by_heads_of(results)):

@@ -117,13 +117,6 @@ def cell_column() -> Column:
     return Column("cell", "short", text=True, names=True)
 
 
-def limit_columns(rows: Sequence[Row]) -> list[Column]:
-    """The column of what limits each row's threshold; none where that is unknown of them all."""
-    if not {row["limited_by"] for row in rows} - {None, "unknown"}:
-        return []
-    return [Column("limited by", lambda row: row["limited_by"] or "", text=True)]
-
-
 def bits_column() -> Column:
     """The column of the graph's bits per parameter at each row's threshold."""
     return Column("bits", graph_bits_per_parameter, form=".2f")

@@ -8,9 +8,7 @@ from rgr_dist.analysis.budgets import section as training_time
 from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.facts import section as facts
 from rgr_dist.analysis.heads import section as heads
-from rgr_dist.analysis.laws import section as laws
-from rgr_dist.analysis.layers import section as layers
-from rgr_dist.analysis.layers.costs import compares_layers
+from rgr_dist.analysis.layers import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.phases import is_of_phases
@@ -31,15 +29,12 @@ ALL = D_K + D_V + ACCURACY + PHASES + LAYERS + TOTAL
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, ALL),
     (phases_section.section, PHASES),
-    (layers.section, LAYERS),
     (accuracy.section, ACCURACY),
     (facts.splits, TOTAL),
-    (laws.law, D_K + D_V),
     (training_time.section, D_K),
     (cells.section, D_K + D_V + LAYERS + TOTAL),
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
-    (laws.which_law, D_K),
     (facts.ranks, D_V + TOTAL),
     (facts.taus, D_V + TOTAL),
     (facts.said, D_V + TOTAL),
@@ -77,7 +72,7 @@ def _lead(results: StudyResults) -> Make:
         return training_time.section
     if results.study.record.algorithm == "one-head":
         return cells.section
-    return heads.section if laws.law(results) is None else laws.law
+    return heads.section
 
 
 def figures(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
-from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.page.section import Section
@@ -40,9 +36,6 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
     content = sections(results)
     files = files_of(content)
-    if results.study.record.finds == "D_K":
-        laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
-        files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
     return render(f"{results.study.name} · rgr-dist", content, files), files
 

@@ -11,11 +11,6 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.records import graph_bits_per_parameter, parse_certificate
 from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.thresholds.best_heads import best_of, with_bounds
-from rgr_dist.analysis.thresholds.known_weights import (
-    KNOWN,
-    best_with_known,
-    thresholds_with_known,
-)
 
 Record = dict[str, Any]
 
@@ -27,18 +22,18 @@ def threshold_records(results: StudyResults) -> list[Record]:
 
     For relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
     D_K_high``; ``status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first,
-    bits_per_parameter`` and ``known_weights.KNOWN``, which ends with ``limited_by``. For facts,
+    bits_per_parameter``. For facts,
     ``OF_FACTS`` replaces the keys from graph to d_model, and the bounds on ranks, the
-    ``parameters`` of the heads and ``limited_by`` replace those after ``D_V_first``.
+    and the ``parameters`` of the heads replace those after ``D_V_first``.
     """
-    axis, table = results.study.search.sizes, thresholds_with_known(results)
+    axis, table = results.study.search.sizes, results.thresholds
     shared = (*axis.keys, *SINCE, axis.first)
     if axis.value == "d_k":
         graph = ("graph", "degree", "m", "d_model")
-        keys = ("model", *graph, *shared, "bits_per_parameter", *KNOWN)
+        keys = ("model", *graph, *shared, "bits_per_parameter")
     else:
         ranks = ("rank_low", "rank_high", "layer_rank_bound", "parameters")
-        keys = ("model", *OF_FACTS, *shared, *ranks, "limited_by")
+        keys = ("model", *OF_FACTS, *shared, *ranks)
         table = with_bounds(table, results.study)
     return _records(results, table, keys)
 
@@ -50,16 +45,16 @@ def best_records(results: StudyResults) -> list[Record]:
     """One record per cell, with the name of the ``cell``; missing values are None.
 
     For relations: ``m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high, d_k,
-    max_steps, confirmed, D_K_first, bits_per_parameter`` and ``known_weights.KNOWN``. For facts:
+    max_steps, confirmed, D_K_first, bits_per_parameter``. For facts:
     ``OF_FACTS``, the sizes of the best setting, ``status, rank_low, rank_high, max_steps``.
     """
     axis = results.study.search.sizes
     if axis.value == "d_k":
         keys: tuple[str, ...] = (
             "m", "d_model", "degree", axis.total, axis.low, axis.high, "h_star", "h_low", "h_high",
-            "d_k", "max_steps", "confirmed", axis.first, "bits_per_parameter", *KNOWN,
+            "d_k", "max_steps", "confirmed", axis.first, "bits_per_parameter",
         )  # fmt: skip
-        return _records(results, best_with_known(results), keys)
+        return _records(results, best_of(results), keys)
     best = best_of(results).rename(columns={axis.best_arm: axis.arm})
     for size, width in axis.fixed:
         best[size] = pd.Series(width, best.index).where(best[axis.arm].notna())

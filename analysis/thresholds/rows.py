@@ -7,17 +7,16 @@ import pandas as pd
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, named
-from rgr_dist.analysis.thresholds.best_heads import with_bounds
+from rgr_dist.analysis.thresholds.best_heads import best_of, with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
-from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.paper import capacity_scale, compression
 
 
 @per_study
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
-    """``thresholds_with_known``, with the bounds of ``with_bounds``, in the study's order."""
+    """The thresholds, with the bounds of ``with_bounds``, in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
-    table = with_bounds(thresholds_with_known(results), results.study)
+    table = with_bounds(results.thresholds, results.study)
     table = table.assign(_order=table["cell_id"].map(order))
     table = table.sort_values(["_order", results.study.search.sizes.arm])
     return table.drop(columns="_order").reset_index(drop=True)
@@ -25,14 +24,14 @@ def thresholds_of(results: StudyResults) -> pd.DataFrame:
 
 @per_study
 def cells_of(results: StudyResults) -> list[Row]:
-    """The rows of ``best_with_known`` by size, with the law's scales, names and words.
+    """The rows of ``best_of`` by size, with the law's scales, names and words.
 
     ``largest`` says whether no cell that differs in the step limit alone has a larger one.
     """
     axis = results.study.search.sizes
     largest = {family[-1].cell_id for family in results.study.budgets.values()}
     rows = []
-    for row in named(results, best_with_known(results)):
+    for row in named(results, best_of(results)):
         sizes = (row["m"], row["d_model"], row["n_edges"])
         row["largest"] = row["cell_id"] in largest
         row |= {"scale": capacity_scale(*sizes), "compression": compression(*sizes)}

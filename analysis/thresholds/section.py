@@ -9,7 +9,6 @@ from rgr_dist.analysis.page.section import (
     Table,
     bits_column,
     cell_column,
-    limit_columns,
 )
 from rgr_dist.analysis.records import with_bits
 from rgr_dist.analysis.rows import Row
@@ -44,11 +43,9 @@ def section(results: StudyResults) -> Section:
     if best["confirmed"].notna().any():
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
-    limits = limit_columns(cells)
     of_heads = axis.shown_arm == "h"
     ends = "the fewest to the most heads" if of_heads else "the smallest to the largest d_qk"
     columns += [
-        *limits,
         Column("status", "status", text=True),
         Column(f"certificate, in {axis.value}", "certificate_words", text=True),
     ]
@@ -66,11 +63,7 @@ def section(results: StudyResults) -> Section:
                 f"step of their {axis.value}, each at its own width, with scores that a paired "
                 f"t-test cannot tell apart: no interval of {arm}."
                 + " Each d_qk allows one d_vo." * (results.study.search.total is not None)
-                + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
-                + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "
-                f"budget, if longer training passes there, or if {axis.total}* still falls with "
-                "the step limit; proved, if no weights of one head are right on all pairs; "
-                "else unknown." * bool(limits),
+                + (f" Bits: of the graph, per parameter at {width}." if holds_bits else ""),
                 columns=columns,
                 rows=cells,
                 anchored=True,

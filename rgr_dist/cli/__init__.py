@@ -53,7 +53,6 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
         running.studies: "rgr studies",
         new_files.init: "rgr init mine   |   rgr init mine --layer",
         running.plan: "rgr plan base-grid",
-        results.predict: "rgr predict --m 300 --d-model 48",
     },
     "Run and check": {
         running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
@@ -62,7 +61,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
     },
     "Look at results": {
         results.thresholds: "rgr thresholds base-grid --format json",
-        results.fit: "rgr fit base-grid",
+        results.fit: "rgr fit base-grid   |   rgr fit base-grid --at m=300,d_model=48",
         results.report: "rgr report base-grid",
         figures.figures: "rgr figures base-grid --figure law --format pdf",
         comparing.compare: "rgr compare base-grid softmax",

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 
 from rgr_dist.faults import shown
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
 
-WIDE, NARROW = 2, 1
-"""Blanks between columns, in a wide and in a narrow terminal."""
-SHORTEST = 12
-"""First characters of a text that a column must have room for; the rest may wrap."""
+Row = Mapping[str, Any]
+Rows: TypeAlias = "pd.DataFrame | Sequence[Row]"
+
 DECISION_COLUMNS = (
     "step h d_k D_K d_qk d_vo D_V why verdict ran spared stored_before evidence"
     " status D_K_low D_K_high D_V_low D_V_high because confirmed"
 )
 """The columns of ``rgr explain`` that a table shows."""
-USUAL = {"degree": 1}
-"""Usual values: a table leaves out a column in which every row has just this value, or none."""
 
 
 class Format(StrEnum):
@@ -44,34 +40,51 @@ class Format(StrEnum):
 
 
 def print_listing(
-    sections: Mapping[str, Sequence[Row]],
+    sections: Mapping[str, Rows],
     how: Format,
     show: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
     columns: Sequence[str] = (),
     console: Console | None = None,
 ) -> None:
-    """Print named lists of rows.
+    """Print named tables.
 
     Args:
-        sections: rows by name. JSON is one object of lists. CSV is one table: where there are
-            several lists, its first column says which list a row is from.
+        sections: tables by name. JSON is one object of lists of rows. CSV is one table: where there
+            are several, its first column says which one a row is from.
         show: columns that a table shows, in this order; all if not given.
         facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
         columns: the columns of CSV if there are no rows.
         console: where a table goes; standard output if not given.
     """
+    rows = {name: plain(table) for name, table in sections.items()}
     if how is Format.JSON:
-        print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
+        print(json.dumps({**rows, **(facts or {})}, indent=2, allow_nan=False))
     elif how is Format.CSV:
-        _print_csv(sections, columns)
+        import pandas as pd  # half a second, and not every command has tables
+
+        named = [{"table": name} if len(rows) > 1 else {} for name in rows]
+        flat = [of | row for of, table in zip(named, rows.values(), strict=True) for row in table]
+        known = (table.columns for table in sections.values() if isinstance(table, pd.DataFrame))
+        empty = pd.DataFrame(columns=[*(columns or dict.fromkeys(chain(*known)))])
+        frame = pd.json_normalize(flat) if flat else empty
+        frame.map(_flat).to_csv(sys.stdout, index=False)
     else:
         console = console or _console()
-        for name, rows in sections.items():
-            if rows or not facts:  # which say all there is to say
-                console.print(_table(name, rows, show, console.width))
+        for name, table in rows.items():
+            if table or not facts:  # which say all there is to say
+                console.print(_table(name, table, show))
         for line in facts_in_words(facts):
             say(line, console)
+
+
+def plain(table: Rows) -> list[dict[str, Any]]:
+    """The rows of a table with plain values, None where one is missing."""
+    if isinstance(table, Sequence):
+        return [dict(row) for row in table]
+    from rgr_dist.planning.budgets import records
+
+    return records(table)
 
 
 def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
@@ -104,90 +117,35 @@ def _console() -> Console:
     return Console(width=160, force_terminal=False, force_jupyter=False)  # a pipe or a file
 
 
-def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> None:
-    several = len(sections) > 1
-    rows = [
-        {"table": name, **_flat(row)} if several else _flat(row)
-        for name, listed in sections.items()
-        for row in listed
-    ]
-    columns = dict.fromkeys((column for row in rows for column in row) if rows else empty)
-    # In rows without nested members, their parent is a column too, and null: ``certificate``.
-    nested = {column[: dot.start()] for column in columns for dot in re.finditer(r"\.", column)}
-    columns = {column: None for column in columns if column not in nested}
-    writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        for key, value in row.items():
-            text = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
-            row[key] = shown(text) if isinstance(text, str) else text
-        writer.writerow(row)
-
-
-def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
-    """A row with a column for each member of a nested value: ``certificate.pass.d_k``."""
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        inner = isinstance(value, dict)
-        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
-    return flat
-
-
-def _columns(rows: Sequence[Row], show: Sequence[str]) -> list[str]:
-    """The columns to show: those that say something, in order."""
-    columns = show or dict.fromkeys(chain.from_iterable(rows))
-    return [
+def _table(name: str, rows: Sequence[Row], show: Iterable[str]) -> Table:
+    """The columns that say something; texts fold where there is no room, numbers do not."""
+    table = Table(title=name, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    columns = list(show or dict.fromkeys(column for row in rows for column in row))
+    usual = {"degree": 1}  # a column of such values alone says nothing
+    columns = [
         one
         for one in columns
-        if any(row.get(one, USUAL.get(one)) != USUAL.get(one) for row in rows)
+        if any(row.get(one) not in (None, "", usual.get(one)) for row in rows)
     ]
-
-
-def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> Table:
-    """The rows as a table that breaks no number; as lists if that would be too wide."""
-    columns = _columns(rows, show)
-    cells = {column: [_cell(row.get(column)) for row in rows] for column in columns}
-    numeric = {
-        column: all(isinstance(row.get(column), int | float | None) for row in rows)
-        for column in columns
-    }
-    least = {}
     for column in columns:
-        texts = cells[column]
-        starts = texts if numeric[column] else [text[:SHORTEST] for text in texts]
-        least[column] = max(map(cell_len, _header(column).split() + starts))
-    whole = sum(max(map(cell_len, [_header(name), *texts])) for name, texts in cells.items())
-    gap = WIDE if sum(least.values()) + WIDE * len(columns) <= width else NARROW
-    room = width - gap * len(columns)
-    if sum(least.values()) > room:
-        return _one_below_the_other(name, rows, show)
-    table = Table(title=name, title_justify="left", box=None, pad_edge=False)
-    table.header_style, table.padding = "bold", (0, gap, 0, 0)
-    for column in columns:  # if short of room, texts and headers wrap, numbers do not
-        fixed = least[column] if numeric[column] and whole > room else None
-        justify: JustifyMethod = "right" if numeric[column] else "left"
-        table.add_column(_header(column), justify=justify, overflow="fold", width=fixed)
-    for line in zip(*cells.values(), strict=True):
-        table.add_row(*line)
-    return table
-
-
-def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
-    """Each row as a list, where a table would be too wide."""
-    table = Table(title=name, box=None, title_justify="left", pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+        is_number = all(isinstance(row.get(column), int | float | None) for row in rows)
+        header = re.sub(r"_(?!K|V|k\b|vo|qk|model)", " ", column)
+        table.add_column(
+            header,
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+            min_width=max(map(len, header.split())) if is_number else None,
+        )
     for row in rows:
-        for column in _columns(rows, show):
-            if row.get(column) is not None:
-                table.add_row(_header(column), _cell(row[column]))
-        table.add_row()
+        table.add_row(*(_cell(row.get(column)) for column in columns))
     return table
 
 
-def _header(column: str) -> str:
-    """A column's heading: ``steps left``; D_K, d_k, d_model and facts' widths stay as they are."""
-    return re.sub(r"_(?!K|V|k\b|vo|qk|model)", " ", column)
+def _flat(value: Any) -> Any:
+    """A value as CSV has it: the parts of a list side by side, and nothing that moves a cursor."""
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return shown(text) if isinstance(text, str) else text
 
 
 def _cell(value: Any) -> str:

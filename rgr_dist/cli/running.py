@@ -129,16 +129,16 @@ def _tell(
         Exit: some runs failed.
     """
     from rgr_dist.analysis.report.publish import headline
+    from rgr_dist.analysis.tables import best
     from rgr_dist.analysis.wording import duration, plural
-    from rgr_dist.cli.results import threshold_sections
     from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.planning.listing import divergence, failures
 
     study = results.study
     console.print()
     say(headline(results))
-    if study.record.finds_thresholds:
-        print_thresholds(study, threshold_sections(results), best_alone=True)
+    if study.record.finds == "D_K":
+        print_thresholds(study, {"best": best(results)})
     use = f"{plural(summary.workers, 'worker')}, training {summary.utilisation:.0%} of the time"
     trained = plural(summary.runs - summary.failed, "run")
     trained += f" trained in {duration(summary.seconds)} ({use})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import rgr_dist as rgr
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.thresholds.database_ranks import database_rank
 from rgr_dist.engines.choose import make_engine
@@ -96,7 +94,6 @@ def test_a_study_of_facts_is_an_object_as_any_other(trained: tuple[Study, Store]
     assert list(thresholds["d_qk"]) == [1, 2] * 3
     assert len(opened.best()) == 3
     assert {"d_qk", "d_vo", "rank_logits"} <= set(opened.runs())
-    assert opened.fit().found == []
     with pytest.raises(StudyError, match="curves are of D_K"):
         opened.curves()
 
@@ -117,15 +114,3 @@ def rows_of(law: Any, sizes: tuple[int, ...] = (64, 128, 256, 512)) -> list[dict
         })  # fmt: skip
     rows[0]["study"] = study
     return rows
-
-
-def test_the_law_recovers_the_exponent_that_the_thresholds_were_made_with() -> None:
-    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    by_name = {law.name: law for law in laws(rows, rows[0]["study"])}
-    on_facts, on_rank = by_name["D_V_facts_d_qk=8"], by_name["D_V_rank_d_qk=8"]
-    for law, made in ((on_facts, 0.75), (on_rank, 1.5)):
-        assert law.exponent_low is not None
-        assert law.exponent_high is not None
-        assert law.exponent_low <= made <= law.exponent_high
-        assert law.exponent == pytest.approx(made, rel=0.1)
-    assert laws(rows[:2], rows[0]["study"]) == [], "two sizes leave the exponent open"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +11,6 @@ from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.facts.figures import draw_ranks
 from rgr_dist.analysis.facts.section import ranks, splits
 from rgr_dist.analysis.facts.statements import statements
-from rgr_dist.analysis.laws.conclusions import growths, growths_in_brief
-from rgr_dist.analysis.laws.families import laws
-from rgr_dist.analysis.laws.figure import draw_families
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import contents
 from rgr_dist.analysis.report.sections import summary
@@ -24,7 +19,7 @@ from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis.made_up import frame, results_of, run_row
-from tests.analysis.test_facts import TINY, rows_of
+from tests.analysis.test_facts import TINY
 
 
 def made_up() -> tuple[Study, StudyResults]:
@@ -88,59 +83,6 @@ def test_thresholds_known_by_hand() -> None:
     assert (mark.x, mark.y, "d_qk = 1, 2" in mark.text) == (rows[0]["rank_high"], 12, True)
     (named,) = draw_ranks(found, "d_qk", is_of_each_arm=False).panels[0].lines[1:]
     assert (named.points, named.label) == (((mark.x, mark.y),), rows[0]["short"])
-
-
-def test_a_power_that_may_be_0_has_no_line_and_of_close_labels_one_is_left() -> None:
-    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    (law,) = (law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
-    rows = [row | dict.fromkeys(("D_V_low", "D_V_high"), row["D_V"]) for row in rows]
-    rows = [row | {"text": "", "anchor": "", "rank_high": row["facts"]} for row in rows]
-    others = [
-        replace(law, name=f"D_V_facts_d_qk={d_qk}", cells=f"d_qk = {d_qk}", **of)
-        for d_qk, of in ((16, {}), (24, {"factor": 0.01}), (32, {"exponent_low": -0.1}))
-    ]
-    figure = draw_families(rows, [law, *others], "d_qk")
-    assert [line.label for line in figure.panels[0].lines] == ["d_qk = 8", None, "d_qk = 24"]
-    assert "A line is" in figure.caption
-    assert "An arrow is" not in figure.caption
-
-
-def test_families_that_fail_at_one_place_stand_side_by_side_and_no_line_is_told_of() -> None:
-    fails = {"D_V": None, "D_V_low": 4, "D_V_high": None, "D_V_fails": 3, "text": "", "anchor": ""}
-    sizes = (("function", 8, 2), ("low-rank", 8, 4), ("low-rank", 16, 8))
-    rows = [
-        {"database": family, "facts": facts, "rank_high": rank, **fails}
-        for family, facts, rank in sizes
-    ]
-    figure = draw_families(rows, [], "d_qk")
-    assert [[p.dodge for p in panel.points] for panel in figure.panels] == [[-4.5, 4.5, 0], [0] * 3]
-    assert "An arrow is one d_qk of a cell, at which no width tried passes, the largest 3;" in (
-        figure.caption
-    )
-    assert "A line is" not in figure.caption
-
-
-def test_growth_in_words() -> None:
-    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    law = next(law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
-    (told,) = growths([law])
-    assert told == (
-        f"At d_qk = 8, D_V* grows as (number of facts) to the power {law.exponent:.3f} (95 % "
-        f"interval {law.exponent_low:.3f} to {law.exponent_high:.3f} over 4 cells)."
-    )
-
-
-def test_laws_without_a_fit_for_one_reason_share_a_sentence() -> None:
-    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    law = next(law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
-    none = replace(law, exponent=None, reason="0 cells")
-    few = [replace(none, cells=f"d_qk = {d_qk}") for d_qk in (1, 1, 2, 4)]
-    other = replace(none, cells="d_qk = 3", reason="2 cells")
-    assert growths_in_brief([*few, law, other]) == [
-        *growths([law]),
-        "No law of D_V* at d_qk = 1 and 2 more: 0 cells.",
-        "No law of D_V* at d_qk = 3: 2 cells.",
-    ]
 
 
 def test_means_at_each_tau() -> None:

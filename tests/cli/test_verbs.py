@@ -15,19 +15,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rgr_dist.analysis.tables import BEST, THRESHOLD
 from rgr_dist.cli import call
-from rgr_dist.planning.tables import write_tables
-from rgr_dist.store.store import Store
-from tests.analysis.test_best import BEST_KEYS, THRESHOLD_KEYS
-from tests.planning.made_up_runs import opened, study_of, trained
 from tests.small_study import RGR, Refused, Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
     listing = json.loads(rgr("thresholds", "small.yaml", "--format", "json", cwd=finished).stdout)
     assert set(listing) == {"thresholds", "best"}
-    assert set(listing["thresholds"][0]) == set(THRESHOLD_KEYS)
-    assert set(listing["best"][0]) == set(BEST_KEYS)
+    assert list(listing["thresholds"][0]) == THRESHOLD
+    assert list(listing["best"][0]) == BEST
     assert len(listing["thresholds"]) == 6
     found = [row for row in listing["thresholds"] if row["status"] == "found"]
     assert {row["d_model"] for row in found} == {8, 16}
@@ -74,10 +71,10 @@ def test_figures_are_written_as_files(
     study, store = str(finished / "small.yaml"), str(finished / "results")
     refused("no figure 'laws'", "figures", study, "--store", store, "--figure", "laws")
     refused("--to file", "figures", study, "--store", store, "--to", "file")
-    assert call(["figures", study, "--store", store, "--to", "drawn", "--figure", "heads"]) == 0
+    assert call(["figures", study, "--store", store, "--to", "drawn", "--figure", "splits"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
-    assert capsys.readouterr().out == "drawn/small-heads.pdf\n"
-    assert drawn.name == "small-heads.pdf"
+    assert capsys.readouterr().out == "drawn/small-splits.pdf\n"
+    assert drawn.name == "small-splits.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
 
 
@@ -116,8 +113,6 @@ def test_thresholds_of_one_cell_are_one_table_as_csv(
         table = pd.read_csv(io.StringIO(capsys.readouterr().out))
         of_cell = [r for r in every["thresholds"] if (r["m"], r["d_model"]) == sizes]
         assert table["h"].tolist() == [row["h"] for row in of_cell]
-        assert set(table["best_D_K"]) == {best["D_K"]}
-        assert set(table["h_star"]) == {best["h_star"]}
 
 
 @pytest.mark.parametrize("verb", ["plan", "thresholds", "fit"])
@@ -132,7 +127,7 @@ def test_listings_in_every_format(
     sections = json.loads(shown["json"])
     lists = {name: rows for name, rows in sections.items() if isinstance(rows, list)}
     table = pd.read_csv(io.StringIO(shown["csv"]))
-    if verb == "thresholds":  # the best of a cell stands beside each of its rows
+    if verb == "thresholds":  # CSV is one table
         lists.pop("best")
     assert len(table) == sum(map(len, lists.values()))
     assert len(shown["table"].splitlines()) > len(table)
@@ -195,42 +190,22 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("no Ray cluster answers there", "run", "small.yaml", "--address", "..:1")
 
 
-def test_fit_lists_the_power_law_beside_the_others(
-    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_study_of_two_cells_has_no_law_and_says_so(
+    finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(finished)
-    assert call(["fit", "small.yaml", "--format", "json"]) == 0
-    listing = json.loads(capsys.readouterr().out)
-    laws = {law["name"]: law for law in listing["laws"]}
-    assert {"D_K", "D_K_wide", "h", "D_K_power"} <= set(laws)
-    assert {"exponent", "exponent_low", "exponent_high"} <= set(laws["D_K_power"])
-    assert laws["D_K_power"]["exponent"] is None  # two cells
-    assert "a fit needs 3 cells" in laws["D_K_power"]["reason"]
-    assert laws["D_K"]["slope"] is None
-    assert laws["D_K"]["reason"] == "2 cells with a threshold; a fit needs 3 cells"
-    assert listing["found"].startswith("No law of D_K*:")
+    ask = ["fit", str(finished / "small.yaml"), "--store", str(finished / "results")]
+    assert call([*ask, "--at", "m=100,d_model=20", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"laws": [], "predictions": []}
+    assert call(ask) == 0
+    assert "no law yet" in capsys.readouterr().out
 
 
-def test_predict_says_what_it_lacks(
-    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(finished)
-    ask = ["predict", "--m", "100", "--d-model", "20", "--study", "small.yaml"]
-    assert call(ask) == 2
-    told = capsys.readouterr().err
-    lacks = "no law of small.yaml: 2 cells with a threshold, too few for a law; "
-    assert told.endswith(f"{lacks}give it three cells or more\n"), "no other study has as many"
-    assert call(ask[:-2]) == 2
-    told = capsys.readouterr().err
-    assert "no law of base-grid: " in told
-    assert told.endswith("; rgr run base-grid finds thresholds\n")
-    solved, store = study_of([{"m": [16, 32, 64], "d_model": 8}]), Store("results")
-    write_tables(solved, store, opened(solved, trained(solved)))
-    assert call(ask[:-2]) == 2
-    assert "; or --study takes another: stored are made-up\n" in capsys.readouterr().err
-    assert call([*ask, "--edges", "10001"]) == 2
-    assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
-    assert call(["predict", "--m", "1", "--d-model", "20"]) == 2
+@pytest.mark.parametrize(
+    "at", ["m=100", "m=1,d_model=20", "m=9,d_model=2,edges=99", "m=a,d_model=2"]
+)
+def test_sizes_that_no_cell_has_are_refused(finished: Path, refused: Refused, at: str) -> None:
+    study = [str(finished / "small.yaml"), "--store", str(finished / "results")]
+    refused(f"--at {at}: give m", "fit", *study, "--at", at)
 
 
 def test_what_could_command_a_terminal_is_escaped_and_what_is_long_is_cut(

@@ -7,17 +7,12 @@ from typing import Any
 
 from rgr_dist.analysis.budgets import step_limits
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.laws import conclusions
-from rgr_dist.analysis.laws.families import pooled_laws
-from rgr_dist.analysis.layers import section as layers
-from rgr_dist.analysis.layers.costs import compares_layers
+from rgr_dist.analysis.findings import caveat, finding
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.phases import finding as phases_finding
 from rgr_dist.analysis.phases import is_of_phases, one_head_finding
 from rgr_dist.analysis.runs import cost_of
-from rgr_dist.analysis.splits import findings as accuracy
-from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
 
@@ -27,18 +22,14 @@ def findings(results: StudyResults) -> list[str]:
     study = results.study
     if is_of_phases(study):
         return [phases_finding(results)]
-    if compares_layers(study):
-        return layers.headline(results)
-    if study.record.finds == "accuracy":
-        return accuracy.headline(splits_of(results))
     if study.record.finds == "D_V":
         fails = facts.wider_fails(results) if study.search.total else set()
         found = facts.headline(facts.rows_of_facts(results), study, len(fails))
-        return [found, *_misses(results, fails), *conclusions.growths(pooled_laws(results))]
+        return [found, *_misses(results, fails)]
     if study.record.algorithm == "one-head":
         return [one_head_finding(results)]
-    longer = step_limits.headline(results)
-    return [*longer, *conclusions.headline(results)]
+    of_D_K = study.record.finds == "D_K"
+    return [finding(results), *filter(None, [caveat(results)] if of_D_K else [])]
 
 
 def _misses(results: StudyResults, fails: set[str]) -> list[str]:

@@ -1,0 +1,101 @@
+"""Findings: short, with a number and its interval, for every kind of study."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rgr_dist.analysis.findings import caveat, finding, noise_sentence, which_law
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.study.study_file import parse_study
+from tests.analysis import made_up
+from tests.analysis.test_growth import GRID, of_law, study_of
+
+INTERVAL = re.compile(r"\[[^\]]+( to |–)[^\]]+\]")
+
+
+def longer(limits: list[int]) -> StudyResults:
+    study = study_of(GRID[:4], max_steps=limits)
+    rows = []
+    for cell in study.cells:
+        shorter = cell.training.max_steps == limits[0]
+        widths = {1: 40 if shorter else 30 + cell.m % 3, 2: 30, 4: 30, 8: 30}
+        rows += [made_up.threshold_row(cell, h, d_k) for h, d_k in widths.items()]
+    return made_up.results_of(study, [], rows)
+
+
+def split() -> StudyResults:
+    document = {
+        "name": "x",
+        "model": "transformer",
+        "cells": [{"m": 64, "d_model": 16}],
+        "search": {"mode": "grid", "D_K": [8, 16], "heads": [1, 2, 4], "seeds": 3},
+    }
+    study = parse_study(document)
+    scores = {(1, 8): [0.50, 0.56, 0.61], (2, 4): [0.4, 0.5, 0.5], (4, 2): [0.70, 0.74, 0.84]}
+    runs = [
+        made_up.run_row(study.cells[0], h, d_k, seed, score, null_rate=0.0)
+        for (h, d_k), own in scores.items()
+        for seed, score in enumerate(own)
+    ]
+    return made_up.results_of(study, runs, [])
+
+
+STUDIES: dict[str, Any] = {
+    "many cells": lambda: of_law(study_of(GRID)),
+    "a power": lambda: of_law(study_of(GRID), power=1.4),
+    "six cells": lambda: of_law(study_of(GRID[:6])),
+    "step limits": lambda: longer([4000, 16_000]),
+    "splits": split,
+}
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_a_finding_is_a_short_sentence_with_an_interval(kind: str) -> None:
+    words = finding(STUDIES[kind]())
+    assert len(words.split()) <= 20, words
+    assert words.endswith(".")
+    assert len(INTERVAL.findall(words)) == 1, words
+
+
+@pytest.mark.parametrize("status", ["open", "censored"])
+def test_a_study_without_a_threshold_says_so(status: str) -> None:
+    study = study_of(GRID[:2])
+    rows = [
+        made_up.threshold_row(cell, h, None, status=status)
+        for cell in study.cells
+        for h in (1, 2, 4, 8)
+    ]
+    words = finding(made_up.results_of(study, [], rows))
+    assert len(words.split()) <= 20
+    assert not re.search(r"D_K\* [≈=]", words)
+
+
+def test_one_cell_and_a_few_have_a_finding_without_a_law() -> None:
+    one = finding(of_law(study_of(GRID[:1])))
+    few = finding(of_law(study_of(GRID[:2])))
+    assert str(of_law(study_of(GRID[:1])).thresholds["D_K"].min())[:2] in one
+    assert all(len(words.split()) <= 20 for words in (one, few))
+
+
+def test_the_laws_are_weighed_only_where_cells_are_enough() -> None:
+    few, many = of_law(study_of(GRID[:6])), of_law(study_of(GRID))
+    assert "6" in which_law(few)
+    assert "d_model" not in which_law(few)
+    assert "d_model" in which_law(many)
+
+
+def test_noise_is_said_only_where_it_is_known() -> None:
+    assert noise_sentence(of_law(study_of(GRID[:6]))) == ""  # no runs to draw seeds from
+    searched = made_up.search_all(made_up.study_of(GRID[:6]))
+    assert noise_sentence(searched).count("%") == 2
+
+
+def test_the_papers_nine_cells_have_a_sentence_where_there_are_others() -> None:
+    words = caveat(of_law(study_of(GRID)))
+    assert "9 cells" in words
+    assert "0.966" in words
+    wide = [(m, d_model) for m, d_model in GRID if d_model > 16]
+    assert caveat(of_law(study_of(wide))) == ""
