@@ -6,7 +6,9 @@ JAX := .venv/.installed-jax
 CLUSTER := .venv/.installed-cluster
 CLIENTS := .venv/.installed-clients
 
-.PHONY: quickstart test test-slow test-range check bench clean
+REPORTS := quickstart base-grid curves dense softmax value gpt2-small phases budget variants
+
+.PHONY: quickstart test test-slow test-range check reports bench clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -26,6 +28,9 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+reports: $(READY)  ## run ten shipped studies and write their reports, into results/ (two hours on two cores)
+	for study in $(REPORTS); do $(BIN)/rgr run $$study || exit; done
 
 bench: $(JAX)  ## training steps per second of every engine; cost of the search and its errors
 	$(BIN)/python benchmarks/throughput.py
