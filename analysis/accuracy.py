@@ -14,7 +14,7 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.probes import probes
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.tables import with_kinds
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 
 
 @per_study

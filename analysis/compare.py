@@ -14,7 +14,7 @@ from rgr_dist.analysis.rows import Row, rows_of
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.analysis.wording import number, plural, three_digits
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study

@@ -25,7 +25,7 @@ from rgr_dist.analysis.training_time import gains
 from rgr_dist.analysis.wording import number, plural, three_digits, with_limits, with_range
 from rgr_dist.paper import LAWS as PUBLISHED
 from rgr_dist.paper import is_narrow
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 
 
 def finding(results: StudyResults) -> str:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from rgr_dist.planning.portfolio import StoredSearch, stored_search
+from rgr_dist.planning.search_of import StoredSearch, stored_search
 from rgr_dist.planning.tables import asked_probes, threshold_rows
-from rgr_dist.search.old_portfolio import Portfolio
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.store.schema import THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

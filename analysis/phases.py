@@ -22,7 +22,7 @@ from rgr_dist.study.study import Study
 
 def is_of_phases(study: Study) -> bool:
     """Whether a study asks what the widest heads can do."""
-    return study.search.mode == "widest" and study.cells[0].model == "max"
+    return study.search.D_K == "widest" and study.cells[0].model == "max"
 
 
 @per_study

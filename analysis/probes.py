@@ -8,7 +8,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import asked, scored
 from rgr_dist.analysis.tables import with_kinds
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""

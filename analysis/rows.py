@@ -82,7 +82,11 @@ def rows_of(table: pd.DataFrame) -> list[Row]:
     broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
     rows = table.astype("object").to_dict("records")
     for row in rows:
-        row |= {name: None for name, value in row.items() if pd.isna(value)}
+        row |= {
+            name: None
+            for name, value in row.items()
+            if not isinstance(value, list) and pd.isna(value)
+        }
         row |= {name: real(row[name]) for name in broken if row[name] is not None}
         row |= {name: integer(row[name]) for name in whole if row[name] is not None}
     return [{str(name): value for name, value in row.items()} for row in rows]

@@ -46,15 +46,14 @@ def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
     of_study = pd.Series(True, index=runs.index)
     for column, size in sizes.fixed:
         of_study &= runs[column] == size
-    return of_study if arms == "all" else of_study & runs[sizes.arm].isin(arms)
+    return of_study & runs[sizes.arm].isin(arms)
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The runs that the study asks for, including failed runs and extra and fresh seeds."""
+    """The runs that the study asks for, including failed runs and fresh seeds."""
     search = study.search
     ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
-    confirmed = search.seeds + search.extra_seeds + search.confirm_seeds
-    return runs[ours & (runs["seed"] < max(confirmed, search.transition_seeds))]
+    return runs[ours & (runs["seed"] < search.seeds + search.confirm_seeds)]
 
 
 @per_study

@@ -11,7 +11,6 @@ import pandas as pd
 from rich.console import Console
 
 from rgr_dist.cli.listing import DECISION_COLUMNS, Format, facts_in_words, print_listing, say
-from rgr_dist.planning.explain import explained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +101,7 @@ class Explanation:
         decisions, ends = sections.values()
         self.decisions, self.ends = Answer(decisions), Answer(ends)
         self.facts = facts
-        self._found, self._shown = explained(study, sections, facts)
+        self._found, self._shown = facts.pop("found", ""), sections
 
     def __repr__(self) -> str:
         text = io.StringIO()

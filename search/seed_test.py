@@ -161,12 +161,12 @@ class SeedTest:
 
     def may_reach(self, scores: Mapping[int, float]) -> bool:
         """Whether the better end of the 95 % interval reaches the target."""
-        ends = t_interval(self._known(scores))
+        ends = _interval(self._known(scores))
         return ends is not None and self.reaches(ends[0 if self.minimise else 1])
 
     def surely_reaches(self, scores: Mapping[int, float]) -> bool:
         """Whether the worse end of the 95 % interval reaches the target."""
-        ends = t_interval(self._known(scores))
+        ends = _interval(self._known(scores))
         return ends is not None and self.reaches(ends[1 if self.minimise else 0])
 
     def explain(self, scores: Mapping[int, float]) -> str:
@@ -240,8 +240,7 @@ def mean(scores: Sequence[float]) -> float:
         return float(sum(map(Fraction, scores)) / len(scores))
 
 
-@lru_cache(maxsize=200_000)
-def t_interval(scores: tuple[float, ...]) -> tuple[float, float] | None:
+def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     """95 % t-interval of the mean (App. A.2): mean ± t(0.975, n - 1) s / √n, not clipped.
 
     Returns:
@@ -263,6 +262,9 @@ def t_interval(scores: tuple[float, ...]) -> tuple[float, float] | None:
         return -math.inf, math.inf
     half = t_quantile(n - 1) * error
     return middle - half, middle + half
+
+
+_interval = lru_cache(maxsize=200_000)(t_interval)
 
 
 def t_quantile(degrees: float) -> float:

@@ -362,9 +362,7 @@ class Search:
         axis, best = self.plan.axes[arm], self.best_cost()
         if self.plan.keep_within is None or best is None:
             return len(axis)
-        within = math.floor(best * (1 + decimal(self.plan.keep_within))) // arm
-        no_dearer = best // arm
-        return bisect_right(axis, max(within, no_dearer + (no_dearer > 0)))
+        return bisect_right(axis, largest_kept(best, arm, self.plan.keep_within))
 
     # ----- what it comes to
 
@@ -423,6 +421,16 @@ class Search:
             want = "every seed"
         scores = self.scores(key, want)
         return ProbeResult(value, self.test_of(want).mean(scores), len(scores)) if scores else None
+
+
+def largest_kept(best: int, arm: int, keep_within: float) -> int:
+    """The largest value near a best cost: within the share, or one step above what costs no more.
+
+    Where a step is larger than the share, arms cannot be compared more finely than by a step.
+    """
+    within = math.floor(best * (1 + decimal(keep_within))) // arm
+    no_dearer = best // arm
+    return max(within, no_dearer + (no_dearer > 0))
 
 
 def _middle(axis: Sequence[int], low: int, high: int) -> int:

@@ -6,11 +6,10 @@ from typing import Any
 
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.planning.budgets import smaller_limits
-from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
+from rgr_dist.planning.search_of import Feed, open_portfolio, stored_runs
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.worker import train_rows
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 

@@ -77,7 +77,7 @@ def write_study(folder: Path, file: str = "small.yaml", **changes: Any) -> Path:
 def tables(folder: Path) -> dict[str, pd.DataFrame]:
     """The study's tables as stored."""
     home = folder / "results/studies/small"
-    return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds", "decisions")}
+    return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds",)}
 
 
 def parts(folder: Path) -> list[Path]:

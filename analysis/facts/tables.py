@@ -15,7 +15,7 @@ from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.thresholds.database_ranks import layer_bound
 from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.wording import plural
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]

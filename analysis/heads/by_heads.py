@@ -39,7 +39,7 @@ def by_heads_of(results: StudyResults) -> pd.DataFrame:
     fails = f"{axis.total}_fails"
     rows = []
     for row in thresholds_of(results).astype("object").to_dict("records"):
-        if not study.search.lists(int(row[axis.arm])):
+        if int(row[axis.arm]) not in study.search.arms:
             continue
         arm, width = int(row[axis.arm]), integer(row[axis.total])
         star, best_arm = (integer(value) for value in stars.loc[row["cell_id"]])

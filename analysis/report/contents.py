@@ -66,7 +66,7 @@ def sections(results: StudyResults) -> list[Section]:
 
 def _lead(results: StudyResults) -> Make:
     """The section that shows what the study was run for."""
-    if results.study.search.mode == "grid" or results.study.search.transition_seeds:
+    if results.study.search.mode == "grid":
         return transitions.section
     if results.study.has_budgets:
         return training_time.section

@@ -13,7 +13,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions.probes import probes_of
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 from rgr_dist.study.cell import Cell
 
 MOSTLY = 0.5

@@ -16,7 +16,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer, parse_certificate, real
 from rgr_dist.analysis.runs import scored
-from rgr_dist.search.best_arm import largest_kept, rank
+from rgr_dist.search.threshold import largest_kept
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -222,7 +222,7 @@ def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[
     whole = (*axis.columns, *axis.whole, "n_seeds")
     by_cell: dict[str, list[Head]] = {}
     for row in with_bounds(thresholds, study).astype("object").to_dict("records"):
-        if study.search.lists(int(row[axis.arm])):
+        if int(row[axis.arm]) in study.search.arms:
             head: Head = {str(name): value for name, value in row.items()}
             head |= {name: integer(row.get(name)) for name in whole}  # older tables lack some
             head["mean_score"] = real(row["mean_score"])
@@ -246,11 +246,13 @@ def _passing(heads: Sequence[Head], axis: SizeAxis) -> list[Head]:
 
 
 def _best_head(found: Sequence[Head], cell: Cell, axis: SizeAxis) -> Head:
-    """The head h*, as ``rgr_dist.search.best_arm.rank`` defines it."""
+    """The head h*, the least D_K; then the better mean, then the fewer heads."""
     return min(
         found,
-        key=lambda row: rank(
-            row[axis.total], row["mean_score"], row[axis.arm], cell.record.minimised
+        key=lambda row: (
+            row[axis.total],
+            row["mean_score"] * (1 if cell.record.minimised else -1),
+            row[axis.arm],
         ),
     )
 
@@ -262,7 +264,7 @@ def _smallest(heads: Sequence[Head], name: str) -> int | None:
 def _has_every_head(heads: Sequence[Head], cell: Cell, study: Study) -> bool:
     """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
     arms = (1,) if cell.record.algorithm == "one-head" else study.search.arms
-    return len(heads) > 0 if arms == "all" else len(heads) == len(arms)
+    return len(heads) == len(arms)
 
 
 def _status(heads: Sequence[Head], found: Sequence[Head], cell: Cell, study: Study) -> str:

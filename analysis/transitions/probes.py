@@ -10,7 +10,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, name_keys, rows_of
 from rgr_dist.analysis.runs import asked, scored
-from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.search.seed_test import t_interval
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""

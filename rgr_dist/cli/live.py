@@ -17,10 +17,9 @@ from rgr_dist.analysis.wording import clock, duration, plural, rough_time
 from rgr_dist.cli.options import say_error
 from rgr_dist.planning.bracket_signs import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
-from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary, View
-from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.old_portfolio import Portfolio
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.threshold import Search
 from rgr_dist.study.study import Study
 
 DRAW_EVERY = 0.25
@@ -126,7 +125,7 @@ class LiveView(View):
     def _say_findings(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         now = time.monotonic()
         for cell in study.cells:
-            state = portfolio.state(cell.cell_id)
+            state = portfolio.search(cell.cell_id)
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
@@ -161,19 +160,19 @@ def _words(summary: Summary, left: Forecast) -> str:
     return "  ".join(parts)
 
 
-def _finding(study: Study, state: CellState) -> str:
+def _finding(study: Study, state: Search) -> str:
     """What a finished search of a cell has found."""
     if not study.record.finds_thresholds:  # a curve is measured, not a threshold
         return "every split has run"
-    best, sizes = state.best, study.search.sizes
+    best, sizes = state.best(), study.search.sizes
     if best is None:
-        statuses = sorted({state.result(arm).status for arm in shown_arms(state)})
-        why = "open: a run failed" if state.failed_arms else ", ".join(statuses)
+        statuses = sorted({state.result(arm).status for arm in state.plan.axes})
+        why = "open: a run failed" if state.open else ", ".join(statuses)
         return f"no threshold ({why})"
-    found = f"found {sizes.total}* = {best.cost} at {sizes.probe_name(best.arm, best.value or 0)}"
-    if best.confirmed:
+    found = f"found {sizes.total}* = {sizes.width(*best)} at {sizes.probe_name(*best)}"
+    if state.confirmed.get(best):
         found += f", confirmed on {study.search.confirm_seeds} fresh seeds"
-    return found if state.is_settled else f"{found}, and a head is open: a run failed"
+    return f"{found}, and a head is open: a run failed" if state.open else found
 
 
 class NotebookCell:
@@ -210,37 +209,25 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     columns = ["cell"] if named_whole else ["m", "d_model", *(["degree"] if dense else [])]
     for name in columns:
         table.add_column(name, justify="right")
-    listed = () if arms == "all" else arms
-    for arm in listed:
+    for arm in arms:
         table.add_column(f"{sizes.shown_arm}={arm}", justify="right", min_width=5)
-    if not listed:
-        table.add_column("heads in question")
     table.add_column(f"{sizes.total}*", justify="right", style="bold")
     table.add_column(f"{sizes.shown_arm}*", justify="right")
     by_accuracy = not study.record.finds_thresholds
     sign = accuracy_sign if by_accuracy else bracket_sign
     for cell in study.cells:
-        state = portfolio.state(cell.cell_id)
-        cost, best = (None, None) if by_accuracy else (state.best_cost, state.best)
-        so_far = "" if state.is_settled else "≤ "
-        shown = "" if cost is None else f"{so_far}{cost}", "" if best is None else f"{best.arm}"
-        brackets = [
-            _text(sign(state, arm)) if arm in state.plan.axes else Text() for arm in listed
-        ] or [_heads_text(state)]
+        state = portfolio.search(cell.cell_id)
+        best = None if by_accuracy else state.best()
+        so_far = "" if state.is_done else "≤ "
+        shown = (f"{so_far}{sizes.width(*best)}", f"{best.arm}") if best else ("", "")
+        brackets = [_text(sign(state, arm)) if arm in state.plan.axes else Text() for arm in arms]
         sizes_of = map(str, (cell.m, cell.d_model, cell.graph.degree)[: len(columns)])
         table.add_row(*([study.name_of(cell)] if named_whole else sizes_of), *brackets, *shown)
     return table
 
 
-def _heads_text(state: CellState) -> Text:
-    """The heads that are found or still open, if there are too many for a column each."""
-    heads = [h for h in shown_arms(state) if state.result(h).status not in ("pruned", "censored")]
-    parts = [Text(f"h={h} ").append_text(_text(bracket_sign(state, h))) for h in heads]
-    return Text("   ").join(parts)
-
-
 LOOKS = {
-    "found": "bold green", "pruned": "dim", "censored": "red", "contradiction": "bold red",
+    "found": "bold green", "pruned": "dim", "censored": "red",
     "failed": "red", "open": "yellow", "untried": "dim",
 }  # fmt: skip
 

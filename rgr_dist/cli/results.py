@@ -216,20 +216,17 @@ def explain(
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
-    """Every decision behind a cell's thresholds, and the command that repeats it."""
-    from rgr_dist.planning.explain import command_to_repeat, explain_cell, explained
-    from rgr_dist.planning.portfolio import stored_runs
+    """Every decision behind a cell's thresholds."""
+    from rgr_dist.planning.explain import explain_cell
+    from rgr_dist.planning.search_of import stored_runs
     from rgr_dist.study.select import cell_named, heads_named
 
     with opened(study, set_, out) as (resolved, store):
         chosen = cell_named(resolved, cell)
         listed = heads_named(resolved, heads or ())
         sections, facts = explain_cell(resolved, chosen, store, listed)
-        facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
     if not sections["decisions"] and stored_runs(resolved, store).empty:
         say_error(*no_runs(study, out, set_))
-    if how is Format.TABLE:
-        found, sections = explained(resolved, sections, facts)
-        if found:
-            say(found)
+    if how is Format.TABLE and (found := facts.pop("found", None)):
+        say(found)
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

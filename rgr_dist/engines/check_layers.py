@@ -55,7 +55,7 @@ def check_layers(study: Study) -> None:
         for cell in reversed(study.cells)
         if cell.layer is not None
     }
-    heads = EVERY_HEAD if study.search.heads == "all" else study.search.heads
+    heads = study.search.heads
     several = len({cell.context.length for cell in sizes.values()}) > 1
     for cell in reversed(sizes.values()):
         length = f", length = {cell.context.length}" if several else ""

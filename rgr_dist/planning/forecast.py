@@ -6,17 +6,14 @@ Work becomes time while a study runs: ``Summary.seconds_for`` in ``running/progr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
-from rgr_dist.search.cell_search import replay, transition_needs
-from rgr_dist.search.cell_state import Assumed, CellState
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.probe_verdict import Verdict
-from rgr_dist.search.protocol import Need, ProbeKey, Want
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.seed_test import Verdict
+from rgr_dist.search.threshold import Key, Need, Search, Want
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -71,8 +68,7 @@ class Forecast:
     Attributes:
         probes, runs, steps: how many of each.
         work: multiply-adds of those steps.
-        at_least: whether more may follow, depending on what the seeds of intervals or retests show.
-            A grid trains every seed anyway, so little can follow.
+        at_least: whether more may follow, depending on what the seeds of an interval show.
     """
 
     probes: int = 0
@@ -91,67 +87,52 @@ class Forecast:
         )
 
 
-Played = dict[str, tuple[CellState, Forecast, CellState]]
-"""By cell_id: a search as it stood, what it needed, and how it was expected to end."""
+Played = dict[str, tuple[Search, set[Key], Forecast, set[Key]]]
+"""By cell_id: a search and what longer runs bring, as they stood; what it needs, and its probes."""
 
 
 def forecast(study: Study, portfolio: Portfolio, played: Played | None = None) -> list[Forecast]:
     """What each cell of a study still needs, in the study's order.
 
-    Plays each search to its end, after those that it follows, and assumes the expected verdict for
-    every missing probe.
+    Plays each search to its end, and assumes the expected verdict for every missing probe. A probe
+    that a longer run brings along at a smaller step limit is not counted.
 
     Args:
-        played: what an earlier call found; this call updates it. A search that has not changed, or
-            that still waits, is not played again.
+        played: what an earlier call found; this call updates it. A search that has not changed is
+            not played again.
     """
     played = {} if played is None else played
-    cells = {cell.cell_id: cell for cell in study.cells}
+    for cell in sorted(study.cells, key=lambda cell: -cell.training.max_steps):
+        search, limit = portfolio.search(cell.cell_id), cell.training.max_steps
+        brought: set[Key] = set()
+        if not cell.training.path_depends_on_limit:
+            for one in study.budgets[cell.cell_id]:
+                if one.training.max_steps > limit:
+                    brought |= played[one.cell_id][3]
+        known = played.get(cell.cell_id)
+        if known is None or known[0] is not search or known[1] != brought:
+            played[cell.cell_id] = search, brought, *_forecast_cell(cell, search, brought)
+    return [played[cell.cell_id][2] for cell in study.cells]
 
-    def play(cell_id: str) -> tuple[CellState, Forecast, CellState]:
-        state, known = portfolio.state(cell_id), played.get(cell_id)
-        if known is None or not (known[0] is state or (known[0].is_waiting and state.is_waiting)):
-            guides = {name: play(name)[2] for name in state.plan.guides}
-            played[cell_id] = state, *_forecast_cell(cells[cell_id], state, guides)
-        return played[cell_id]
 
-    return [play(cell_id)[1] for cell_id in cells]
+def _forecast_cell(cell: Cell, search: Search, brought: set[Key]) -> tuple[Forecast, set[Key]]:
+    """What a cell still needs, if every verdict is as expected; and all probes of its search.
 
-
-def _forecast_cell(
-    cell: Cell, state: CellState, guides: Mapping[str, CellState]
-) -> tuple[Forecast, CellState]:
-    """What a cell still needs, and its search as it is expected to end."""
-    total = Forecast()
-    if state.is_done:
-        return total, state
-    assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
-    state = _look_ahead(state, assumed, guides)
-    longer = None if cell.training.path_depends_on_limit else state.longer
-    # A longer run is read off at this limit: no training.
-    brought = {*longer.used} if longer else set[ProbeKey]()
-    while needs := state.needs:
+    Which seeds an interval wants next depends on scores, so only its first probe is counted.
+    """
+    total, at_least = Forecast(), False
+    assumed: dict[tuple[Key, Want], Verdict] = {}
+    while (needs := search.needs) and not at_least:
         for need in needs:
-            passes = _expected_pass(state, need)
+            passes = _expected_pass(search, need)
             if need.key not in brought:
-                total += _probe_work(cell, state, need, passes)
+                total += _probe_work(cell, search, need, passes)
             assumed[need.key, need.want] = "pass" if passes else "fail"
-        state = _look_ahead(state, assumed, guides)
-        if not all(need.ends_early for need in needs):
-            # Which seeds are wanted next depends on these scores, so only those near the thresholds
-            # are counted; searches that follow take it as ended.
-            state.needs = ()
-            if needs[0].want == "transition":
-                return total, state
-            if state.plan.transition.seeds:
-                if longer:
-                    near = transition_needs(longer, longer.plan.axes)
-                    brought = {*brought, *(need.key for need in near)}
-                for need in transition_needs(state, state.plan.axes):
-                    if need.key not in brought:
-                        total += _probe_work(cell, state, need, _expected_pass(state, need))
-            return total + Forecast(at_least=not state.plan.every_value), state
-    return total, state
+        at_least = any(need.want == "every seed" for need in needs)
+        search = Search(search.plan, search.evidence, search.failed, assumed)
+    at_least &= not search.plan.every_value
+    probed = {key for key, _ in assumed} | {one.need.key for one in search.decisions}
+    return replace(total, at_least=at_least), probed
 
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
@@ -179,37 +160,24 @@ def most_steps(cell: Cell) -> int:
     return cell.training.max_steps
 
 
-def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
-    """The search of a cell if the assumed verdicts hold."""
-    return replay(state.plan, state.test, state.evidence, state.failed, assumed, guides)
-
-
-def _expected_pass(state: CellState, need: Need) -> bool:
+def _expected_pass(search: Search, need: Need) -> bool:
     """Whether a probe is expected to pass: its width reaches that of the guess, at its heads."""
-    key = need.key
     if need.want == "fresh seeds":
         return True
-    bracket = state.brackets[key.arm]
-    cost, arm, _ = state.start
-    away = abs(math.log2(key.arm / arm))
-    expected = math.ceil(state.plan.value_at(key.arm, cost * (1 + HEAD_PENALTY * away)))
-    expected = max(bracket.low + 1, min(expected, bracket.high or expected))
-    return key.value >= expected
+    axis, (fails, passing) = search.plan.axes[need.key.arm], search.bracket(need.key.arm)
+    best_arm, cost = search.plan.guess
+    away = abs(math.log2(need.key.arm / best_arm))
+    expected = math.ceil(cost * (1 + HEAD_PENALTY * away) / need.key.arm)
+    least = axis[min(fails, len(axis) - 1)]
+    most = expected if passing is None else axis[passing]
+    return need.key.value >= max(least, min(expected, most))
 
 
-def _share_until_given_up(limit: int) -> float:
-    """Share of the step limit that failing runs take where hopeless ones are given up.
-
-    On runs near the thresholds of the base grid it was 0.67 of 20,000 and 0.24 of 640,000 steps.
-    """
-    return min(1.0, 0.67 * math.pow(20_000 / limit, 0.3))
-
-
-def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
+def _probe_work(cell: Cell, search: Search, need: Need, passes: bool) -> Forecast:
     """The work of a probe's missing seeds if it passes, or if it fails."""
-    test = state.test_of(need.key, need.want)
-    known = sum(seed in test.in_order for seed in state.evidence.get(need.key, {}))
-    on_fail = FAIL_SEEDS if need.ends_early else test.seeds
+    test = search.test_of(need.want)
+    known = sum(seed in test.in_order for seed in search.evidence.get(need.key, {}))
+    on_fail = test.seeds if need.want == "every seed" else FAIL_SEEDS
     whole = (test.look or test.seeds) if passes else on_fail
     runs = max(0, min(whole, test.seeds) - known)
     steps: float = runs * most_steps(cell)
@@ -217,6 +185,4 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
         steps = runs * min(PROJECTIONS, most_steps(cell))
     elif passes and cell.record.stops_early:
         steps *= PASS_SHARE
-    elif cell.training.give_up_below is not None:
-        steps *= _share_until_given_up(most_steps(cell))
-    return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))
+    return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))

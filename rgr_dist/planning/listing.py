@@ -16,7 +16,7 @@ from rgr_dist.planning.forecast import (
     seconds_per_work,
     work_done,
 )
-from rgr_dist.planning.portfolio import (
+from rgr_dist.planning.search_of import (
     stored_runs,
     stored_search,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from rgr_dist.search.old_portfolio import Portfolio
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
 
 

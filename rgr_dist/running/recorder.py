@@ -7,11 +7,10 @@ from typing import Any
 
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
-from rgr_dist.planning.portfolio import Feed
+from rgr_dist.planning.search_of import Feed
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.progress import Summary, View
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

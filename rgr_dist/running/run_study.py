@@ -8,14 +8,13 @@ from typing import Any
 
 from rgr_dist.engines.choose import check_engine
 from rgr_dist.faults import RunBroken
-from rgr_dist.planning import first_guesses
 from rgr_dist.planning.budgets import smaller_limits
-from rgr_dist.planning.portfolio import StoredSearch, left_by_failures, stored_search
+from rgr_dist.planning.search_of import StoredSearch, left_by_failures, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.cluster import Execution, Pulse, connect, slots_of
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Probe
 from rgr_dist.search.tune.connect import is_connected
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY
 from rgr_dist.store.store import Store
@@ -69,7 +68,6 @@ def run_study(
                 view.phase("starting Ray")
             with connect(execution.address, execution.cpus, execution.gpus) as workers:
                 view.phase("starting workers")
-                first_guesses.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.start(workers)
                 _train(study, search, store, view, execution, summary)
@@ -77,7 +75,7 @@ def run_study(
             store.compact()
             search = stored_search(study, store)  # as a later reader finds it
         summary.left_failed = left_by_failures(study, search)
-        first_guesses.record(study, store, search.expected)
+        store.write_study(study)
         write_tables(study, store, search.portfolio)
         return summary
 

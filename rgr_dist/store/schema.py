@@ -86,9 +86,10 @@ THRESHOLDS = _table(
     ("D_K", INT, "h * d_k; null unless found"),
     ("D_K_low", INT, "optimistic D_K (App. A.2), or the smallest D_K not ruled out"),
     ("D_K_high", INT, "conservative D_K (App. A.2), or the smallest D_K known to pass"),
-    ("status", TEXT, "found | censored | pruned | inconsistent | open"),
+    ("status", TEXT, "found | censored | pruned | open"),
     ("mean_score", REAL, "mean test score at d_k"),
     ("n_seeds", INT, "number of seeds in mean_score"),
+    ("fails_above", pa.list_(pa.int64()), "larger d_k that fail"),
     ("certificate", TEXT, "JSON: the probe that passes and the next one below, which fails"),
     ("because", TEXT, "the reason for the status, in words"),
     (
@@ -109,27 +110,5 @@ THRESHOLDS = _table(
     ("D_V_first", INT, "for facts: like D_K_first"),
 )
 
-DECISIONS = _table(
-    "decisions",
-    ("cell_id", TEXT, "hash of the part of a run's config that describes the cell"),
-    ("m", INT, "number of items"),
-    ("d_model", INT, "embedding width"),
-    ("step", INT, "position among the cell's probes, in order"),
-    ("h", INT, "number of heads"),
-    ("d_k", INT, "key width probed"),
-    ("D_K", INT, "h * d_k"),
-    ("max_steps", LONG, "step limit"),
-    ("want", TEXT, "look | verdict | every seed | extra seeds | fresh seeds | transition"),
-    ("first_seed", INT, "smallest of the seeds behind the verdict"),
-    ("reason", TEXT, "why this probe came next"),
-    ("verdict", TEXT, "pass | fail | open"),
-    ("mean_score", REAL, "mean test score over the seeds that ran"),
-    ("n_seeds", INT, "number of seeds that ran"),
-    ("degree", INT, "largest out-degree; r in an r-regular graph"),
-    ("evidence", TEXT, "what decided the verdict, such as the curtailment of seeds"),
-    ("d_vo", INT, "for facts: value width probed"),
-    ("D_V", INT, "for facts: h * d_vo"),
-)
-
-STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
+STUDY_TABLES = {"thresholds": THRESHOLDS}
 """The tables of a study, by name."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rgr_dist.search.protocol import ProbeKey, Words
+from rgr_dist.search.threshold import Key
 
 Size = Literal["h", "d_k", "d_vo"]
 TOTALS = {"d_k": "D_K", "d_vo": "D_V"}
@@ -93,11 +93,6 @@ class SizeAxis:
         """The key of a list of settings in JSON."""
         return "heads" if self.arm == "h" else "settings"
 
-    @property
-    def words(self) -> Words:
-        """The names that the search's texts use."""
-        return Words(value=self.value, cost=self.total, arms=self.arms)
-
     def setting(self, arm: int) -> dict[str, int]:
         """The sizes of a setting, by their columns."""
         return {**dict(self.fixed), self.arm: arm}
@@ -106,9 +101,9 @@ class SizeAxis:
         """The sizes of a probe, by their columns."""
         return {**self.setting(arm), self.value: value}
 
-    def key(self, row: Mapping[Any, Any]) -> ProbeKey:
+    def key(self, row: Mapping[Any, Any]) -> Key:
         """The key of the probe that a stored run belongs to."""
-        return ProbeKey(int(row[self.arm]), int(row[self.value]))
+        return Key(int(row[self.arm]), int(row[self.value]))
 
     def width(self, arm: int, value: int) -> int:
         """The total width over the heads."""

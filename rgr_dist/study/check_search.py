@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
-from rgr_dist.search.probe_verdict import decimal
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
@@ -18,41 +15,27 @@ def check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model is searched along another axis, it does not take these head counts, or
-            ``give_up_below`` could end runs with which a probe may still pass.
+        StudyError: the model is searched along another axis, or does not take these head counts.
     """
-    record, bar = cell.record, cell.training.give_up_below
+    record = cell.record
     if record.axis != search.axis:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
         )
-    one_head = search.heads == (1,) or (search.mode == "widest" and 1 in search.arms)
+    one_head = search.heads == (1,) or (search.D_K == "widest" and 1 in search.arms)
     if record.algorithm == "one-head" and not one_head:
         raise StudyError("search.heads: construction one-head has one; give [1]")
-    least = 1 if search.arms == "all" else min(search.arms)
+    least = min(search.arms)
     if record.algorithm == "5" and (degree := _largest_degree(cell)) > least:
         raise StudyError(
             f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "
             f"item; with degree {degree} give at least {degree}"
         )
-    uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
+    uneven = any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:
         raise StudyError(
             f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
             f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
-        )
-    if bar is None:
-        return
-    if search.mode == "grid" or search.transition_seeds:
-        asking = "mode grid" if search.mode == "grid" else "a search with transition_seeds"
-        raise StudyError(f"training.give_up_below: not for {asking}, which asks for every score")
-    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds)
-    most = max(Fraction(0), 1 - seeds * (1 - decimal(search.target)))
-    if decimal(bar) > most:
-        raise StudyError(
-            f"training.give_up_below: {bar} is not valid with target {search.target} and up to "
-            f"{seeds} seeds, where a probe may pass with a run below it; give at most "
-            f"{float(most):g}"
         )
 
 

@@ -67,7 +67,7 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
         StudyError: one of them is not in the study.
     """
     arms, name = study.search.arms, study.search.sizes.shown_arm
-    listed = sorted(set(heads)) if arms == "all" else arms
+    listed = arms
     for h in heads:
         if h not in listed:
             raise StudyError(

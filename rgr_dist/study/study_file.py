@@ -25,7 +25,7 @@ from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
-from rgr_dist.study.spec import LARGEST_COUNT, OneOrMore, Spec, nearest
+from rgr_dist.study.spec import OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
@@ -172,9 +172,9 @@ class _Expansion:
             if len(models) > 1 and MODELS[one["model"]].loss != "edges":
                 raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
             is_made = i > 0 and "construction" in one
-            if is_made and self.written.search.mode != "widest":
+            if is_made and self.written.search.D_K != "widest":
                 raise StudyError(
-                    f"model[{i}]: {names[i]} is made, not trained; list it in search.mode widest"
+                    f"model[{i}]: {names[i]} is made, not trained; list it with search.D_K: widest"
                 )
             if i > 0 and not is_made and "construction" in models[i - 1]:
                 raise StudyError(f"model[{i}]: {names[i]} is trained; list it before constructions")
@@ -217,20 +217,17 @@ class _Expansion:
         if twice is not None:
             raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
         search = self.written.search
-        cells = _with_longer(cells, search.retest_steps)
         cells += dict.fromkeys(itertools.chain(*beside))  # one cell serves all step limits
         for cell in cells:
             check_search(cell, search)
-        changed: dict[str, Any] = {"retest_steps": None}
         if self.record.target is not None and "target" not in search.model_fields_set:
-            changed["target"] = self.record.target
-        search = search.model_copy(update=changed)
+            search = search.model_copy(update={"target": self.record.target})
         made = Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
         limits = max(map(len, made.budgets.values()))
         if limits > MOST_LIMITS:
             raise StudyError(
                 f"training.max_steps: {limits} step limits of one cell; give it at most "
-                f"{MOST_LIMITS}, those of search.retest_steps included"
+                f"{MOST_LIMITS}"
             )
         return made
 
@@ -369,26 +366,3 @@ def _check_number(cells: int) -> None:
     """Make sure that a study does not have too many cells, before they are made."""
     if cells > MOST_CELLS:
         raise StudyError(f"cells: {cells:,} or more; list at most {MOST_CELLS:,} in one study")
-
-
-def _with_longer(cells: list[Cell], times: int | None) -> list[Cell]:
-    """The cells, each followed by a copy at so many times its step limit unless that is listed.
-
-    Raises:
-        StudyError: the limit would be too large, or the cell's weights are made, not trained.
-    """
-    if times is None:
-        return cells
-    every: list[Cell] = []
-    for cell in cells:
-        if "training.max_steps" in cell.record.unused_keys:
-            raise StudyError(f"search.retest_steps: {cell.model_name} is not trained; leave it out")
-        limit = cell.training.max_steps
-        if times * limit > LARGEST_COUNT:
-            raise StudyError(
-                f"search.retest_steps: {times} times max_steps = {limit} of cell {cell.name} "
-                f"exceeds {LARGEST_COUNT}; give at most {LARGEST_COUNT // limit}"
-            )
-        longer = cell.with_limit(times * limit)
-        every += [cell] if longer in cells else [cell, longer]
-    return every

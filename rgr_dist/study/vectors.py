@@ -46,13 +46,12 @@ def read_vectors(path: Path, tensor: str | None = None) -> Vectors:
         ValueError, OSError: it holds no table of finite numbers, or the names are not clear.
     """
     kind, names = path.suffix.lower(), None
-    is_tensors = kind == ".safetensors" or path.name.endswith(".index.json") or path.is_dir()
-    if tensor is not None and not is_tensors:
+    if tensor is not None and not (kind in (".safetensors", ".json") or path.is_dir()):
         raise ValueError(f"tensor: '{tensor}' is for safetensors files; leave it out")
     rows: Any
     if kind == ".npy":
         rows = np.load(path, allow_pickle=False)
-    elif is_tensors:
+    elif kind in (".safetensors", ".json") or path.is_dir():
         rows = _tensor(path, tensor)
     elif kind == ".parquet":
         rows, names = _of_parquet(path)

@@ -22,7 +22,7 @@ from ray.tune.search.optuna import OptunaSearch
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.faults import UserError
 from rgr_dist.paper import LAWS, capacity_scale, compression
-from rgr_dist.planning.portfolio import seed_test, stored_search
+from rgr_dist.planning.search_of import seed_test, stored_search
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.cluster import Execution, Pulse, connect
 from rgr_dist.running.worker import train_rows

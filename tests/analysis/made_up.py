@@ -17,8 +17,8 @@ import pyarrow as pa
 from rgr_dist.analysis.load import StudyResults, open_results
 from rgr_dist.paper import IMPLIED
 from rgr_dist.planning.budgets import at_larger_limits
-from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
-from rgr_dist.search.protocol import Probe
+from rgr_dist.planning.search_of import Feed, open_portfolio, stored_runs
+from rgr_dist.search.portfolio import Probe
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell

@@ -12,10 +12,10 @@ from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.thresholds.database_ranks import database_rank
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
+from rgr_dist.planning.search_of import Feed, open_portfolio, stored_runs
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.running.worker import train_rows
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Probe
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
 from rgr_dist.study.errors import StudyError

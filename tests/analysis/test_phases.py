@@ -16,7 +16,7 @@ from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.sections import state
 from rgr_dist.analysis.thresholds.best_heads import best_of
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.planning.portfolio import StoredSearch, open_portfolio
+from rgr_dist.planning.search_of import StoredSearch, open_portfolio
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph

@@ -72,20 +72,10 @@ def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) 
     runs = json.loads(said("runs", "mine.yaml", "--heads", "4", "--format", "json"))["runs"]
     assert {row["d_qk"] for row in runs} == {4}
     assert all(row["rank_logits"] >= 1 for row in runs)
-    explained = said("explain", "mine.yaml", "--cell", "facts=32,d_model=8")
-    assert "repeat: rgr run mine.yaml" in explained
+    assert "bisect" in said("explain", "mine.yaml", "--cell", "facts=32,d_model=8")
     page = Path(said("report", "mine.yaml").strip()).read_text("utf-8")
     assert "figure" in page
     assert said("verify").count("problem") == 0
-
-
-def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
-    from rgr_dist.planning.explain import command_to_repeat
-
-    study = load_study("mine.yaml")
-    command = command_to_repeat("mine.yaml", (), study.cells[1], Store("results"))
-    settings = [word for word in command.split("'") if word.startswith("cells=")]
-    assert load_study("mine.yaml", settings).cells == (study.cells[1],)
 
 
 @pytest.mark.parametrize(

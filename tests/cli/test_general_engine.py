@@ -33,7 +33,7 @@ def test_thresholds_are_those_of_the_compiled_engine_within_a_step_of_d_k(
     monkeypatch.chdir(tmp_path)
     found: dict[str, dict[tuple[int, int, int], int]] = {}
     for name, model in (("paper", layer), ("general", {"zoo": layer})):
-        search = {"heads": heads, "intervals": False}
+        search = {"heads": heads, "confirm_seeds": 0}
         study = {"name": name, "model": model, "cells": cells, "search": search}
         study |= {"training": {"max_steps": 20_000}}  # a model's own default may differ
         Path(f"{name}.yaml").write_text(yaml.safe_dump(study))

@@ -13,8 +13,7 @@ from rgr_dist.analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.running.progress import Summary
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import opened, study_of, trained
 from tests.store.made_up_runs import run_row
@@ -39,7 +38,7 @@ def left(study: Study, rows: list[dict[str, Any]]) -> Forecast:
 
 
 def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_report() -> None:
-    study = study_of(heads=[1, 2], intervals=False)
+    study = study_of(heads=[1, 2])
     (cell,) = study.cells
     rows: list[dict[str, Any]] = []
     while isinstance(probe := (portfolio := portfolio_of(study, rows)).ask(), Probe):
@@ -51,7 +50,7 @@ def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_repor
 
 @pytest.mark.parametrize("hours", [1, 30])
 def test_the_time_left_is_the_work_left_at_the_pace_of_the_work_done(hours: int) -> None:
-    study = study_of(intervals=False)
+    study = study_of(seeds=1)
     coming = left(study, [])
     assert coming.work > 0
     summary = Summary(
@@ -68,13 +67,3 @@ def test_the_time_left_is_the_work_left_at_the_pace_of_the_work_done(hours: int)
 def test_a_finished_study_has_no_work_left() -> None:
     study = study_of()
     assert left(study, trained(study)) == Forecast()
-
-
-def test_while_intervals_are_measured_more_may_follow() -> None:
-    study = study_of(seeds=10)
-    rows = trained(study_of(seeds=10, intervals=False))
-    coming = left(study, rows)
-    assert coming.at_least
-    assert coming.work > 0
-    summary = Summary(runs=5, work=1.0, paced_from=time.monotonic(), reported=time.monotonic())
-    assert said(study, portfolio_of(study, rows), summary).rstrip().endswith(" or more left")

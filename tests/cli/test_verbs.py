@@ -333,7 +333,7 @@ def test_two_studies_of_one_name_in_one_store_are_told_apart_by_their_files(
     store = shutil.copytree(finished / "results", tmp_path / "results")
     text = (finished / "small.yaml").read_text()
     other = tmp_path / "other.yaml"
-    other.write_text(text.replace("seeds: ", "extra_seeds: 1\n  seeds: ", 1))
+    other.write_text(text.replace("seeds: ", "confirm_seeds: 1\n  seeds: ", 1))
     files = [str(finished / "small.yaml"), str(other)]
     assert call(["compare", *files, "--store", str(store), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["found"]

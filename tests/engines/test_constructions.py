@@ -91,7 +91,7 @@ def test_shipped_constructions_are_those_of_the_base_grid() -> None:
 
 @pytest.mark.slow
 def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path, rgr_here: Rgr) -> None:
-    search = {"heads": [1, 2, 3], "seeds": 3, "intervals": False}
+    search = {"heads": [1, 2, 3], "seeds": 3, "confirm_seeds": 0}
     (tmp_path / "made.yaml").write_text(
         yaml.safe_dump(study_of({"construction": "ours"}, search=search))
     )

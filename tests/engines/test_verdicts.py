@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.seed_test import SeedTest
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 

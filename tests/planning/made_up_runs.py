@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from rgr_dist.planning.portfolio import Feed, open_portfolio
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe
+from rgr_dist.planning.search_of import Feed, open_portfolio
+from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study

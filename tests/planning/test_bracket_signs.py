@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rgr_dist.planning.bracket_signs import MEANINGS, Sign, bracket_sign
-from rgr_dist.search.protocol import Probe
+from rgr_dist.search.portfolio import Probe
 from tests.planning.made_up_runs import opened, study_of, trained
 from tests.store.made_up_runs import run_row
 
-SETTLED = {"heads": [1], "intervals": False, "confirm_seeds": 0, "extra_seeds": 0}
+SETTLED = {"heads": [1], "confirm_seeds": 0}
 
 
 def sign_of(scores: dict[int, float | None], **search: Any) -> Sign:
@@ -21,7 +21,7 @@ def sign_of(scores: dict[int, float | None], **search: Any) -> Sign:
         for d_k, score in scores.items()
         for seed in range(2)
     ]
-    return bracket_sign(opened(study, rows).state(cell.cell_id), 1)
+    return bracket_sign(opened(study, rows).search(cell.cell_id), 1)
 
 
 def next_width(scores: dict[int, float]) -> int:
@@ -47,18 +47,16 @@ def test_a_bracket_closes_from_both_sides() -> None:
 def test_a_bracket_that_cannot_close_says_why() -> None:
     assert sign_of({4: 0.5}, max_D_K=4) == Sign("> 4", "censored")
     assert sign_of({next_width({}): None}) == Sign("failed", "failed")
-    contradicted = sign_of({3: 1.0, 8: 0.5}, mode="grid", D_K=[3, 8], max_D_K=None)
-    assert contradicted == Sign("!", "contradiction")
 
 
 def test_a_head_is_found_and_one_far_from_the_best_is_pruned() -> None:
     study = study_of(**SETTLED | {"heads": [1, 8]}, keep_within=0.1)
     rows = trained(study, passes=lambda probe: probe.value >= 9)
-    state = opened(study, rows).state(study.cells[0].cell_id)
+    state = opened(study, rows).search(study.cells[0].cell_id)
     signs = {h: bracket_sign(state, h) for h in (1, 8)}
     assert signs == {1: Sign("9", "found"), 8: Sign("–", "pruned")}
 
 
 def test_the_legend_explains_every_look() -> None:
     looks = [sign.look for sign, _ in MEANINGS]
-    assert {"found", "pruned", "censored", "contradiction", "failed", "untried"} < {*looks}
+    assert {"found", "pruned", "censored", "failed", "untried"} < {*looks}

@@ -11,22 +11,20 @@ from typing import Any
 import pytest
 
 from rgr_dist.planning.bracket_signs import Sign, accuracy_sign
-from rgr_dist.planning.first_guesses import papers_expectation
 from rgr_dist.planning.forecast import (
     LAYER_FILE_COST,
     PROJECTIONS,
     Forecast,
-    Played,
     forecast,
     step_cost,
 )
-from rgr_dist.search.old_portfolio import Portfolio
-from rgr_dist.search.protocol import Probe
+from rgr_dist.planning.search_of import expected
+from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
-from tests.planning.made_up_runs import WIDTHS, opened, study_of
+from tests.planning.made_up_runs import opened, study_of
 from tests.store.made_up_runs import run_row
 
 
@@ -36,7 +34,7 @@ def with_verdicts(study: Study, passes_from: int) -> Portfolio:
     rows: list[dict[str, Any]] = []
     while True:
         portfolio = opened(study, rows)
-        if not portfolio.state(cell.cell_id).needs[0].ends_early:
+        if portfolio.search(cell.cell_id).needs[0].want not in ("look", "verdict"):
             return portfolio
         probe = portfolio.ask()
         assert isinstance(probe, Probe)
@@ -46,7 +44,7 @@ def with_verdicts(study: Study, passes_from: int) -> Portfolio:
 
 def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> None:
     """Of 10 seeds, neither 2 nor 5 at 0.985 decide against 0.99; a fail takes 2 as a rule."""
-    study = study_of(heads=[1], seeds=10, intervals=False, confirm_seeds=0)
+    study = study_of(heads=[1], seeds=10, confirm_seeds=0)
     (cell,) = study.cells
     first = opened(study).ask()
     assert isinstance(first, Probe)
@@ -65,43 +63,24 @@ def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> N
 
 def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
     """The law expects a threshold of a few; 19 has failed, and its last two go to the limit."""
-    study = study_of(heads=[1], seeds=3, intervals=True, confirm_seeds=0)
+    study = study_of(heads=[1], seeds=3, confirm_seeds=0)
     (cell,) = study.cells
     portfolio = with_verdicts(study, passes_from=20)
     (left,) = forecast(study, portfolio)
     assert (left.runs, left.steps, left.at_least) == (2, 2 * cell.training.max_steps, True)
 
 
-def test_seeds_of_a_transition_are_left_though_those_of_intervals_are_not_known() -> None:
-    study = study_of(heads=[1], seeds=3, confirm_seeds=0, transition_seeds=20, max_D_K=25)
-    (cell,) = study.cells
-    portfolio = with_verdicts(study, passes_from=20)
-    (left,) = forecast(study, portfolio)
-    evidence = portfolio.state(cell.cell_id).evidence
-    stored = {key.value: len(scores) for key, scores in evidence.items()}
-    near = range(10, 26)  # 20 and half of it, up to the limit
-    assert left.runs == 2 + sum(20 - stored.get(d_k, 0) for d_k in near)
-
-
-def test_nothing_follows_the_seeds_of_a_transition() -> None:
-    search = {"heads": [1], "seeds": 3, "confirm_seeds": 0, "intervals": False}
-    study = study_of(**search, transition_seeds=20)
-    (left,) = forecast(study, with_verdicts(study, passes_from=4))
-    assert left.runs > 20
-    assert not left.at_least
-
-
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_runs_that_no_longer_limit_brings_along_are_left(schedule: str) -> None:
     training = {"max_steps": [1000, 2000, 4000], "schedule": schedule}
-    study = study_of([{"m": 16, "d_model": 8, "training": training}], intervals=False)
+    study = study_of([{"m": 16, "d_model": 8, "training": training}])
     left = forecast(study, opened(study))
     middle = left[[cell.training.max_steps for cell in study.cells].index(2000)]
     assert (middle.runs > 0) == (middle.steps > 0) == (schedule == "cosine")
 
 
 def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
-    study = study_of(heads=[1], seeds=3, intervals=False, confirm_seeds=5)
+    study = study_of(heads=[1], seeds=1, confirm_seeds=5)
     portfolio = with_verdicts(study, passes_from=3)
     (left,) = forecast(study, portfolio)
     assert left.runs == 5
@@ -119,20 +98,8 @@ def test_a_means_sign_counts_the_seeds_of_its_study_at_the_largest_width(
     rows = [run_row(1, 4, seed, cell, score=float(seed < 3)) for seed in seeds]
     rows += [run_row(2, 6, 0, cell, score=0.2), run_row(1, 5, 7, cell, score=0.2)]
     rows += [run_row(1, 3, 0, cell, score=0.2)] if len(rows) > 9 else []
-    state = opened(study, rows).state(cell.cell_id)
+    state = opened(study, rows).search(cell.cell_id)
     assert accuracy_sign(state, 1) == sign
-
-
-@pytest.mark.parametrize(("limit", "share"), [(1000, 1.0), (20_000, 0.67), (640_000, 0.24)])
-def test_a_run_that_is_given_up_takes_the_share_of_its_limit_that_was_measured(
-    limit: int, share: float
-) -> None:
-    training = {"max_steps": limit, "give_up_below": 0.8}
-    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1], max_D_K=1)
-    (left,) = forecast(study, opened(study))
-    (cell,) = study.cells
-    assert left.steps == pytest.approx(left.runs * share * limit, rel=0.02)
-    assert left.work == pytest.approx(left.steps * step_cost(cell, 1))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +109,7 @@ def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pas
     h: int, iterations: int, each: int
 ) -> None:
     model = {"construction": "ours", "iterations": iterations}
-    search = {"heads": [h], "mode": "widest", "seeds": 3}
+    search = {"heads": [h], "mode": "grid", "D_K": "widest", "seeds": 3}
     document = {"name": "x", "model": model, "cells": [{"m": 16, "d_model": 8}], "search": search}
     study = parse_study(document)
     (left,) = forecast(study, opened(study))
@@ -169,31 +136,16 @@ def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limi
     (cell,) = study.cells
     rows = [run_row(1, 64, seed, cell) for seed in range(known)]
     (left,) = forecast(study, opened(study, rows))
-    best, limit = papers_expectation(cell), cell.training.max_steps
+    (best_h, best_D_K), limit = expected(cell), cell.training.max_steps
     steps = dict.fromkeys(widths, 0.0)
     for h, D_K in product(heads, widths):
-        needed = best.D_K * (1 + abs(math.log2(h / best.h)) / 2)
+        needed = best_D_K * (1 + abs(math.log2(h / best_h)) / 2)
         seeds = 3 - known * ((h, D_K) == (1, 64))
         steps[D_K] += seeds * limit * (0.5 if D_K // h >= math.ceil(needed / h) else 1.0)
     work = sum(step_cost(cell, D_K) * taken for D_K, taken in steps.items())
     assert left == Forecast(
         15 - (known == 3), 45 - known, sum(steps.values()), pytest.approx(work), False
     )
-
-
-def test_what_was_played_before_is_played_again_unless_it_only_waits() -> None:
-    training = {"max_steps": [1000, 2000, 4000]}
-    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[2, 8])
-    portfolio, played = opened(study), Played()
-    while isinstance(probe := portfolio.ask(), Probe):
-        both = zip(forecast(study, portfolio, played), forecast(study, portfolio), strict=True)
-        for cell, (again, anew) in zip(study.cells, both, strict=True):
-            assert again == anew or portfolio.state(cell.cell_id).is_waiting
-        for seed in probe.seeds:
-            score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
-            portfolio.tell(probe.cell, *probe.key, seed, score)
-        portfolio.release(probe)
-    assert forecast(study, portfolio, played) == [Forecast()] * 3
 
 
 FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}

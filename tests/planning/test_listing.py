@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist.planning.forecast import forecast, seconds_per_work
 from rgr_dist.planning.listing import plan_study
-from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.planning.search_of import stored_search
 from rgr_dist.store.store import Store
 from tests.planning.made_up_runs import study_of, trained
 from tests.store.made_up_runs import run_row
@@ -50,7 +50,7 @@ def test_a_plan_is_the_forecast_at_the_pace_of_stored_runs(
 
 
 def test_a_finished_study_has_nothing_left(tmp_path: Path) -> None:
-    study, store = study_of(seeds=1, intervals=False), Store(tmp_path)
+    study, store = study_of(seeds=1), Store(tmp_path)
     store.append(trained(study))
     _, facts = plan_study(study, store)
     assert facts["runs_left"] == facts["steps_left"] == facts["core_seconds_left"] == 0

@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist.planning.explain import explain_cell
 from rgr_dist.planning.listing import plan_study, run_rows
-from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.planning.search_of import stored_search
 from rgr_dist.store.store import Store
 from tests.planning.made_up_runs import facts_of, study_of
 from tests.store.made_up_runs import failed_row, run_row

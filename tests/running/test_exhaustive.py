@@ -36,7 +36,7 @@ def train_every_width(m: int, d_model: int, heads: list[int], store: Store) -> p
     largest = math.floor(2 * m * math.log2(m) / d_model)
     listed = [h for h in heads if h <= largest]
     widths = list(range(1, largest + 1))
-    grid = study_of(m, d_model, mode="grid", D_K=widths, heads=listed, intervals=False)
+    grid = study_of(m, d_model, mode="grid", D_K=widths, heads=listed)
     thresholds_here(grid, store)
     runs = store.runs()
     assert len(runs) == SEEDS * sum(largest // h for h in listed)
@@ -62,14 +62,14 @@ def test_the_search_finds_what_the_exhaustive_grid_finds(
     every = list(range(1, largest + 1))
     runs = train_every_width(m, d_model, every, Store(tmp_path / "grid"))
     smallest = smallest_passing(runs, every)
-    for heads in ("all", [1, 2, 4, 8, 16]):
-        searched = every if heads == "all" else heads
+    for heads in (every, [1, 2, 4, 8, 16]):
+        searched = heads
         passing = [h * d for h in searched if (d := smallest[h]) is not None]
-        for keep_within in (0.10, 0.5) if heads == "all" else (0.10, 0.5, None):
-            store = Store(tmp_path / f"{heads} {keep_within}")
+        for keep_within in (0.10, 0.5) if heads == every else (0.10, 0.5, None):
+            store = Store(tmp_path / f"{len(heads)} {keep_within}")
             search = {"heads": heads, "keep_within": keep_within, "max_D_K": largest}
             search["confirm_seeds"] = 0  # the grid has no fresh seeds
-            rows = thresholds_here(study_of(m, d_model, intervals=False, **search), store)
+            rows = thresholds_here(study_of(m, d_model, **search), store)
             found = {row["h"]: row["d_k"] for row in rows if row["status"] == "found"}
             expected = {
                 h: d

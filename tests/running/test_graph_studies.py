@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from rgr_dist.cli.live import bracket_table
-from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.planning.search_of import open_portfolio
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study_file import load_study
 from tests.small_study import Rgr, write_study
@@ -78,7 +78,7 @@ def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_p
     edges = [(p, q) for p in range(16) for q in (p // 2, p // 3 + 5) if p % 5]
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("".join(f"{p},{q}\n" for p, q in sorted(set(edges))))
-    search = {**SEARCH, "heads": [2], "intervals": False}
+    search = {**SEARCH, "heads": [2], "confirm_seeds": 0}
     for name in ("a", "b"):
         graph = {"family": "edges", "file": f"{name}.csv"}
         changes = {"graph": graph, "cells": [{"m": 16, "d_model": 16}], "search": search}

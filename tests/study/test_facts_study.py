@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rgr_dist.planning.portfolio import plan_cell
+from rgr_dist.planning.search_of import plan_cell
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.run import Run
@@ -97,13 +97,7 @@ def test_the_arms_are_what_per_lists() -> None:
 
 
 def test_a_search_says_which_sizes_it_tries() -> None:
-    assert (Search().arms, Search().total, Search().lists(64), Search().lists(3)) == (
-        (1, 2, 4, 8, 16, 32, 64),
-        None,
-        True,
-        False,
-    )
-    assert Search(heads="all").lists(3)
+    assert (Search().arms, Search().total) == ((1, 2, 4, 8, 16, 32, 64), None)
     grid = Search(mode="grid", D_K=(6, 8), heads=(1, 2), keep_within=None)
     assert (grid.widths, grid.listed(2)) == ((6, 8), (6, 8))
     alone = Search(axis="d_vo")
@@ -114,40 +108,10 @@ def test_a_search_says_which_sizes_it_tries() -> None:
     assert (split.arms, split.widths, split.total) == ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5), 6)
     assert split.listed(2) == (4,)
     assert Search(axis="d_vo", keep_within=0.5).keep_within == 0.5
-    assert Search(heads="all", rule="paper").confirm_seeds == 0
-    assert Search(heads="all", rule="confirmed").intervals == "best"
-    of_heads = {"heads", "max_D_K", "D_K", "keep_heads"}
+    of_heads = {"heads", "max_D_K", "D_K"}
     assert not of_heads & alone.written().keys()
     assert of_heads | {"mode", "target"} < Search().written().keys()
     assert {"axis", "per"} & Search().written().keys() == set()
-
-
-def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
-    heads = Search().sizes
-    assert heads.keys == ("h", "d_k", "D_K", "D_K_low", "D_K_high")
-    assert heads.whole == ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first")
-    assert (heads.columns, heads.shown_arm, heads.arms) == (("h", "d_k"), "h", "heads")
-    assert heads.probe_name(4, 5) == "h=4, d_k=5"
-    assert (heads.arms_key, heads.best_arm, heads.words) == (
-        "heads",
-        "h_star",
-        ("d_k", "D_K", "heads"),
-    )
-    assert (heads.setting(4), heads.width(4, 5)) == ({"h": 4}, 20)
-    assert heads.key({"h": 4.0, "d_k": 5.0, "d_vo": None}) == (4, 5)
-    routing = study_of().search.sizes
-    assert routing.keys == ("h", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high")
-    assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")
-    assert (routing.arms, routing.arms_key) == ("values of d_qk", "settings")
-    assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
-    assert routing.whole == ("d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first")
-    assert (routing.best_arm, routing.words) == ("d_qk_star", ("d_vo", "D_V", "values of d_qk"))
-    assert routing.setting(4) == {"h": 1, "d_k": 4}
-    assert routing.key({"h": 1, "d_k": 4, "d_vo": 5}) == (4, 5)
-    by_heads = study_of(search={"axis": "d_vo", "per": {"h": [1, 2], "d_qk": 4}}).search.sizes
-    assert (by_heads.arms, by_heads.arms_key, by_heads.best_arm) == ("heads", "heads", "h_star")
-    assert by_heads.probe_name(2, 5) == "h=2, d_vo=5"
-    assert (heads.has_rivals, routing.has_rivals) == (True, False)
 
 
 def test_a_run_of_relations_says_nothing_of_facts() -> None:

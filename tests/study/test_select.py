@@ -40,8 +40,6 @@ def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
     assert heads_named(study, [8, 1]) == (1, 8)
     with pytest.raises(StudyError, match=r"^h = 3: not in made-up; it has 1, 2, 8$"):
         heads_named(study, [1, 3])
-    every = study.model_copy(update={"search": study.search.model_copy(update={"heads": "all"})})
-    assert heads_named(every, [8, 3, 8]) == (3, 8)
 
 
 def test_sizes_in_half_a_pair_of_brackets_name_no_cell() -> None:

@@ -59,20 +59,7 @@ def test_the_base_grid_is_the_papers_with_table_2s_limits() -> None:
         written = cell.model_dump(exclude={"m", "d_model"})
         written["training"]["max_steps"] = 20_000
         assert written == PAPER
-    given = {"confirm_seeds": 20, "intervals": "best"}
-    assert study.search == parse_study(document(search={"rule": "confirmed"})).search
-    assert study.search.model_copy(update={"rule": None}) == Search(**given)
-
-
-@pytest.mark.parametrize(
-    ("rule", "keys"),
-    [("paper", (10, 0, True)), ("confirmed", (10, 20, "best"))],
-)
-def test_a_rule_is_one_key_away(rule: str, keys: tuple[int, int, bool | str]) -> None:
-    search = load_study("base-grid", [f"search.rule={rule}"]).search
-    assert (search.seeds, search.confirm_seeds, search.intervals) == keys
-    more = load_study("base-grid", [f"search.rule={rule}", "search.confirm_seeds=30"]).search
-    assert (more.seeds, more.confirm_seeds) == (keys[0], 30)
+    assert study.search == Search()
 
 
 def test_quickstart_has_small_cells_of_the_base_grid() -> None:
@@ -80,8 +67,7 @@ def test_quickstart_has_small_cells_of_the_base_grid() -> None:
     assert len(quickstart.cells) == 6
     assert set(quickstart.cells) <= set(base.cells)
     assert max(cell.m for cell in quickstart.cells) == 256
-    less = {"confirm_seeds": 0, "intervals": "best", "rule": None}
-    assert quickstart.search == base.search.model_copy(update=less)
+    assert quickstart.search == base.search
 
 
 def test_dense_is_app_a_3s_sizes_and_degrees_with_the_papers_protocol() -> None:
@@ -101,7 +87,7 @@ def test_the_diagonal_has_the_papers_cells_with_table_2s_limits() -> None:
     assert limits.pop((1024, 32)) == 80_000  # which Table 2 leaves out
     assert limits.items() <= paper.TABLE_2_MAX_STEPS.items()
     assert [cell.m / cell.d_model for cell in study.cells] == [8] * 6 + [32] * 2
-    assert study.search == parse_study(document()).search
+    assert study.search == Search(confirm_seeds=0)
 
 
 DENSE = {"family": "regular", "degree": [2, 5]}
@@ -199,7 +185,6 @@ def searches() -> st.SearchStrategy[dict[str, Any]]:
         "seeds": st.integers(1, 20),
         "target": st.floats(0.5, 1),
         "keep_within": st.none(),
-        "intervals": st.booleans(),
     }
     widths = st.lists(st.integers(1, 9), unique=True).map(lambda extra: [6720, *extra])
     own = {"max_D_K": st.integers(64, 900), "keep_within": st.floats(0, 9)}
@@ -283,7 +268,7 @@ def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> N
 
 def test_constructions_beside_training_are_made_once_for_every_step_limit() -> None:
     models = ["max", {"construction": "one-head"}, {"construction": "ours", "iterations": 9}]
-    search = {"mode": "widest", "heads": [1, 2]}
+    search = {"mode": "grid", "D_K": "widest", "heads": [1, 2]}
     training = {"max_steps": [20_000, 40_000], "sharpness": 3, "test_contexts": 9}
     cells = [{"m": 64, "d_model": 16}, {"m": 64, "d_model": 16, "training": {"sharpness": 4}}]
     study = parse_study(document(model=models, cells=cells, training=training, search=search))
@@ -313,11 +298,10 @@ def test_lists_of_rates_and_step_limits_are_every_combination() -> None:
 
 def test_two_step_limits_of_one_cell_share_a_study() -> None:
     cells = [
-        {"m": 64, "d_model": 16},
-        {"m": 64, "d_model": 16, "training": {"max_steps": 40_000}},
-        {"m": 64, "d_model": 32},
+        {"m": 64, "d_model": 16, "training": {"max_steps": [20_000, 40_000, 80_000]}},
+        {"m": 64, "d_model": 32, "training": {"max_steps": [20_000, 40_000]}},
     ]
-    study = parse_study(document(cells=cells, search={"retest_steps": 2}))
+    study = parse_study(document(cells=cells))
     names = [study.name_of(cell) for cell in study.cells]
     assert names == [
         "m=64,d_model=16,max_steps=20000",
@@ -335,7 +319,6 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
     for sizes in ("64,16", (64, 16)):
         with pytest.raises(StudyError, match=r"^cell 64,16: names 2 cells; name one of .*degree=2"):
             cell_named(denser, sizes)
-    assert study.search.retest_steps is None
     limits = [[one.training.max_steps for one in study.budgets[c.cell_id]] for c in study.cells]
     assert limits == [[20_000, 40_000, 80_000]] * 3 + [[20_000, 40_000]] * 2
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
@@ -352,19 +335,6 @@ def test_a_cell_has_a_threshold_for_each_of_its_step_limits(given: Any, limits: 
     ):
         assert [cell.training.max_steps for cell in study.cells] == limits
         assert study.has_budgets == (len(limits) > 1)
-
-
-def test_every_head_is_confirmed_unless_one_says_otherwise() -> None:
-    confirmed = {0: {}, 20: {"heads": "all"}, 7: {"heads": "all", "confirm_seeds": 7}}
-    for seeds, search in confirmed.items():
-        assert parse_study(document(search=search)).search.confirm_seeds == seeds
-
-
-def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
-    with pytest.raises(StudyError, match=r"search\.retest_steps: 200000 times .*at most 107374"):
-        parse_study(document(search={"retest_steps": 200_000}))
-    study = parse_study(document(search={"retest_steps": 107_374}))
-    assert study.cells[1].training.max_steps == 107_374 * 20_000
 
 
 def test_the_head_of_a_study_has_a_question_a_place_in_the_paper_and_a_cost(
@@ -393,7 +363,7 @@ def test_a_shipped_study_loads_under_its_name_and_its_head_says_what_it_is_about
 
 @pytest.mark.parametrize(
     "key",
-    ["search.max_D_K", "search.retest_steps", "search.D_K", "search.keep_within", "search.rule",
+    ["search.max_D_K", "search.D_K", "search.keep_within",
      "training.give_up_below"],
 )  # fmt: skip
 def test_none_is_null_for_every_number_that_may_be_none(key: str) -> None:

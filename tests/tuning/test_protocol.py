@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
-from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.planning.search_of import stored_search
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study, parse_study

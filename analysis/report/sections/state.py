@@ -15,7 +15,7 @@ from rgr_dist.analysis.wording import plural, rough_time
 from rgr_dist.planning.bracket_signs import MEANINGS, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import Forecast, forecast, work_done
 from rgr_dist.planning.listing import failures
-from rgr_dist.planning.portfolio import StoredSearch, shown_arms
+from rgr_dist.planning.search_of import StoredSearch
 from rgr_dist.study.study import Study
 
 LATEST = 40
@@ -28,22 +28,20 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     left = sum(forecast(study, portfolio), Forecast())
     by_accuracy = not study.record.finds_thresholds
     sign = accuracy_sign if by_accuracy else bracket_sign
-    sizes, every = study.search.sizes, study.search.arms
-    listed, of_arm = () if every == "all" else every, sizes.shown(sizes.arm)
+    sizes, listed = study.search.sizes, study.search.arms
+    of_arm = sizes.shown(sizes.arm)
     rows: list[dict[str, Any]] = []
     for cell in study.cells:
-        state = portfolio.state(cell.cell_id)
-        best = None if by_accuracy else state.best_cost
-        arms = [h for h in listed or shown_arms(state) if h in state.plan.axes]
+        state = portfolio.search(cell.cell_id)
+        best = None if by_accuracy else state.best()
+        arms = [h for h in listed if h in state.plan.axes]
         row: dict[str, Any] = {**names_of(results)[cell.cell_id]}
         row["signs"] = {h: sign(state, h) for h in arms}
-        row["D_K"] = None if best is None else f"{best}" if state.is_settled else f"≤ {best}"
-        row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
-        row["done"] = "finished" if state.is_settled else "waits" if state.is_waiting else "open"
+        row["D_K"] = best and f"{'' if state.is_done else '≤ '}{sizes.width(*best)}"
+        row["h_star"] = best and best.arm
+        row["done"] = "finished" if state.is_done and not state.open else "open"
         rows.append(row)
-    heads = [Column(f"{of_arm} = {h}", partial(_sign_of, h), text=True) for h in listed] or [
-        Column("heads in question", _in_question, text=True)
-    ]
+    heads = [Column(f"{of_arm} = {h}", partial(_sign_of, h), text=True) for h in listed]
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
     done = len(results.runs)
     rest = f"about {plural(left.runs, 'run')} {'or more ' * left.at_least}left"
@@ -51,7 +49,7 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     if (pace := _pace(latest, study)) is not None:
         rest += f", {rough_time(left.work / pace)} at the pace of the latest {len(latest)}"
     if portfolio.is_done:
-        is_settled = all(portfolio.state(cell.cell_id).is_settled for cell in study.cells)
+        is_settled = not any(portfolio.search(cell.cell_id).open for cell in study.cells)
         rest = "nothing is left" if is_settled else "nothing is left but runs that failed"
     words = [f"{plural(done, 'run')} stored; {rest}.", *failures(results.runs)]
     if done:
