@@ -211,10 +211,9 @@ def numbered(*columns: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     entries = set().union(*columns)
     if "" in entries:
         raise ValueError("an entry is missing")
-    for opened, closed in ("[]", "()", "{}"):
-        wrong = next((one for one in entries if one.count(opened) != one.count(closed)), None)
-        if wrong is not None:
-            raise ValueError(f"an entry is '{wrong[:LONGEST]}'; give columns of numbers or names")
+    for entry in entries:
+        if entry[0] in "[{" or any(entry.count(a) != entry.count(b) for a, b in ("[]", "()", "{}")):
+            raise ValueError(f"an entry is '{entry[:LONGEST]}'; give columns of numbers or names")
     if all(map(WHOLE.fullmatch, entries)):
         names = sorted(entries, key=int)
     else:

@@ -46,12 +46,13 @@ def read_vectors(path: Path, tensor: str | None = None) -> Vectors:
         ValueError, OSError: it holds no table of finite numbers, or the names are not clear.
     """
     kind, names = path.suffix.lower(), None
-    if tensor is not None and not (kind in (".safetensors", ".json") or path.is_dir()):
+    is_tensors = kind == ".safetensors" or path.name.endswith(".index.json") or path.is_dir()
+    if tensor is not None and not is_tensors:
         raise ValueError(f"tensor: '{tensor}' is for safetensors files; leave it out")
     rows: Any
     if kind == ".npy":
         rows = np.load(path, allow_pickle=False)
-    elif kind in (".safetensors", ".json") or path.is_dir():
+    elif is_tensors:
         rows = _tensor(path, tensor)
     elif kind == ".parquet":
         rows, names = _of_parquet(path)
