@@ -187,7 +187,7 @@ class Study:
         """Train the runs that are missing; see the function ``run``."""
         from rich.console import Console
 
-        from rgr_dist.cli.live import LiveView
+        from rgr_dist.live import LiveView
         from rgr_dist.running.cluster import Execution
         from rgr_dist.running.run_study import run_study
 

@@ -1,13 +1,9 @@
-"""The command line ``rgr``: turns arguments into calls.
-
-Those of ``results`` print what it found,
-that of ``comparing`` compares two, and that of ``figures`` draws them. ``tuning`` tunes the
-protocol, ``checking`` checks a store, and ``theory`` says what theory requires.
-"""
+"""The command line ``rgr``: turns arguments into calls."""
 
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -90,6 +86,9 @@ def _rgr(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a question mark where it lacks a sign such as ✓
     interrupt = _Interrupt(arguments)
     atexit.register(interrupt.leave)  # before Ray is imported, and so called after Ray's own
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
