@@ -96,7 +96,9 @@ class LiveView(View):
         for failure in summary.failures[self._failures_said :]:
             self.say(f"failed: {failure}")
         self._failures_said = len(summary.failures)
-        self._words = self._in_words(sum(forecast(study, portfolio, self._played), Forecast()), summary)
+        self._words = self._in_words(
+            sum(forecast(study, portfolio, self._played), Forecast()), summary
+        )
         if self._is_live or self.console.is_jupyter:
             self._brackets = bracket_table(study, portfolio)
             if self.console.is_jupyter:
@@ -138,7 +140,8 @@ class LiveView(View):
         now = time.monotonic()
         if not summary.runs:
             guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
-            return f"{self._phase}: {clock(now - self._began)} so far, then about {rough_time(guess)} of training"
+            gone = f"{self._phase}: {clock(now - self._began)} so far"
+            return f"{gone}, then about {rough_time(guess)} of training"
         self._share = max(self._share, summary.work / (summary.work + left.work or 1.0))
         elapsed = max(1e-9, now - summary.started)
         parts = [f"{self._share:.0%}", plural(summary.runs, "run")]
