@@ -221,6 +221,7 @@ def test_killed_and_restored_with_asha_it_ends_with_the_answer_of_brute_force(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_page_prints_what_it_shows(tmp_path: Path) -> None:
     page = ROOT / "docs/own-trainable.md"
     shown = [block.text for block in blocks(page, "text")]
