@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,11 +22,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 config: Any = numba.config  # its settings are not typed
 
 PACKAGE = Path(__file__).parent
-ROOMS = ("problem", "engines")
-"""Folders that contain all kernels, and the types and constants compiled into them."""
-IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
-
-
+SOURCES = "problem/*.py", "models/f1.py", "engines/schedule.py", "engines/fused/**/*.py"
+"""All files with kernels, and with the types and constants compiled into them."""
 ROOM = 2**24
 """Bytes that must be free where kernels are kept; all kernels together take 13 million."""
 
@@ -38,7 +33,7 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         given = config.CACHE_DIR
-        folder = cache_folder(kernel_digest(Path(sys.modules[function.__module__].__file__ or "")))
+        folder = cache_folder(kernel_digest())
         config.CACHE_DIR = str(folder or "")  # njit reads it when it decorates
         try:
             compiled: Function = numba.njit(cache=folder is not None, **options)(function)
@@ -61,37 +56,14 @@ def cache_folder(digest: str) -> Path | None:
 
 
 @cache
-def kernel_digest(file: Path) -> str:
-    """Digest of the sources that a file's kernels are compiled from, 16 hex digits."""
+def kernel_digest() -> str:
+    """Digest of the sources that kernels are compiled from, 16 hex digits."""
     digest = hashlib.sha256()
-    for path in sorted(kernel_sources(file)):
+    for path in sorted(path for pattern in SOURCES for path in PACKAGE.glob(pattern)):
         source = path.read_bytes()
         digest.update(f"{path.relative_to(PACKAGE).as_posix()} {len(source)}\n".encode())
         digest.update(source)
     return digest.hexdigest()[:16]
-
-
-def kernel_sources(file: Path) -> set[Path]:
-    """All files in the file's folder, and those of ``ROOMS`` that it imports, directly or not."""
-    reached: set[Path] = set()
-    left = {file}
-    while left:
-        path = left.pop()
-        reached.add(path)
-        names = IMPORT.findall(path.read_bytes())
-        left |= {path for name in names for path in _files_of(name.decode())} - reached
-    return reached.union(file.parent.glob("*.py"))
-
-
-def _files_of(name: str) -> Iterator[Path]:
-    """The file of a module below ``ROOMS``, or all files of a package."""
-    path = PACKAGE.joinpath(*name.split("."))
-    if name.split(".")[0] not in ROOMS:
-        return
-    if path.is_dir():
-        yield from path.glob("*.py")
-    else:
-        yield path.with_suffix(".py")
 
 
 def _roots() -> Iterator[Path]:

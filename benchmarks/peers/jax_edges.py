@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.schedule import BETA_1, BETA_2, EPSILON
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.run import Run
 

@@ -1,26 +1,21 @@
-"""The interface that all engines share: what an engine is, and how a run ends.
+"""The interface that all engines share: an engine makes lanes, and one loop trains them all.
 
-An engine trains runs of one (cell, h, d_k). All engines give the same numbers up to rounding, at
-very different speeds.
+A lane is one run in training. All engines give the same numbers up to rounding, at very different
+speeds.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.engines.checks import Checks, StopReason
 from rgr_dist.study.run import Run
-
-StopReason = Literal["converged", "max_steps", "given_up", "diverged"]
-
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""AdamW's constants; the paper gives none, so these are the defaults of ``torch.optim.AdamW``."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Outcome:
 
     Attributes:
         steps: training steps done; if the run diverged, up to the check that noticed it.
-        seconds: the run's share of the wall time of the program that trained it.
+        seconds: wall time of its training, checks and test.
         score: test micro-F1, accuracy for models ``transformer`` (test) and ``facts``, or mean
             squared error for model ``value`` (test); None if the run diverged.
         val_score: the same on validation data at the last check, or the best one for model
@@ -75,16 +70,42 @@ class Outcome:
     cached: int | None = None
 
 
-End = tuple[int, StopReason, float | None]
-"""A lane of a program that has ended, the reason, and its score at the last check."""
-
 Weights = dict[str, npt.NDArray[np.floating]]
-"""Parameters of one run by name. A layer of edges has W_Q and W_K, [d_model, D_K], and tau, [],
-which is 0 if the model has none; a layer from a file has its own parameters and tau."""
+"""Parameters of one run by name, as the reference shapes them."""
+
+
+class Lane(ABC):
+    """One run in training.
+
+    Attributes:
+        steps: training steps done.
+    """
+
+    steps: int
+
+    @abstractmethod
+    def advance(self, steps: int) -> None:
+        """Take ``steps`` training steps."""
+
+    @abstractmethod
+    def check(self, above: float | None) -> float | None:
+        """The validation score; not finite if the run has diverged.
+
+        Args:
+            above: if given, None may be returned for a score that is certainly not above it.
+        """
+
+    @abstractmethod
+    def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
+        """How the run ended if it stops now, with its test score, without its ``seconds``."""
+
+    @abstractmethod
+    def weights(self) -> Weights:
+        """A copy of the weights by name."""
 
 
 class Engine(ABC):
-    """Trains runs that differ only in their seed; no run affects another's numbers."""
+    """Trains runs; no run affects another's numbers."""
 
     name: str
 
@@ -97,7 +118,6 @@ class Engine(ABC):
         """Train every run, and also report how it would have ended at smaller step limits.
 
         Args:
-            runs: at least one.
             budgets: step limits below that of the runs, increasing.
 
         Returns:
@@ -110,22 +130,38 @@ class Engine(ABC):
         """The weights after ``steps`` steps, without checks or early stopping."""
 
 
-def padded(size: int, multiple: int) -> int:
-    """The size rounded up to a multiple of ``multiple``."""
-    return -(-size // multiple) * multiple
+class LaneEngine(Engine):
+    """An engine that trains one lane after another, by the one training loop."""
 
+    @abstractmethod
+    def lane(self, run: Run) -> Lane:
+        """A lane at the start of a run."""
 
-def trained_apart(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Outcomes of one run at growing limits, each trained from scratch; their time adds up."""
-    spent = accumulate(outcome.seconds for outcome in outcomes)
-    return [replace(one, seconds=total) for one, total in zip(outcomes, spent, strict=True)]
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run, and also report how it would have ended at smaller step limits."""
+        return [self._train(run, budgets) for run in runs]
 
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+        """The weights after ``steps`` steps, without checks or early stopping."""
+        lanes = [self.lane(run) for run in runs]
+        for lane in lanes:
+            lane.advance(steps)
+        return [lane.weights() for lane in lanes]
 
-def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:
-    """Whether this many errors keep micro-F1 from exceeding a value.
-
-    With A actual edges and E errors, F1 is at most 2A / (2A + E), because F1 = 2 TP / (2 TP + FP +
-    FN) and TP <= A. Both are quotients of integers and rounded alike, so the bound also holds for
-    the computed F1.
-    """
-    return errors > 0 and 2 * actual / (2 * actual + errors) <= value
+    def _train(self, run: Run, budgets: Sequence[int]) -> list[Outcome]:
+        """Advance a run to the next check, again and again, until it has ended at every limit."""
+        started = time.perf_counter()
+        lane, checks = self.lane(run), Checks(run.cell, budgets)
+        outcomes: list[Outcome] = []
+        while checks.limits:
+            lane.advance(checks.steps_to_next(lane.steps))
+            val_score = lane.check(checks.above(lane.steps))
+            reasons = checks.after(lane.steps, val_score)
+            if not reasons:
+                continue
+            outcome = Outcome(steps=lane.steps, stop_reason=reasons[0])
+            if reasons[0] != "diverged":
+                outcome = lane.outcome(reasons[0], val_score)
+            seconds = time.perf_counter() - started
+            outcomes += [replace(outcome, stop_reason=why, seconds=seconds) for why in reasons]
+        return outcomes

@@ -13,7 +13,7 @@ class EngineError(UserError, ValueError):
     """No engine has this name, or it does not train this model; the message lists those that do."""
 
 
-ENGINES = ("reference", "lanes", "fused")
+ENGINES = ("reference", "compiled", "fused")
 
 
 def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> None:
@@ -24,12 +24,12 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
     """
     if name not in ("auto", *ENGINES):
         raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
-    if gpus and name not in ("auto", "lanes"):
-        raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
+    if gpus and name not in ("auto", "compiled"):
+        raise EngineError(
+            f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, compiled"
+        )
     for model in models:
         record = MODELS[model]
-        if gpus and not {"lanes", "construction"} & {*record.engines}:
-            raise EngineError(f"--gpus: model {model} trains on CPUs alone; leave it out")
         if name not in ("auto", *record.engines):
             others = ", ".join(["auto", *(one for one in ENGINES if one in record.engines)])
             raise EngineError(f"--engine {name}: has no kernels for model {model}; valid: {others}")
@@ -41,15 +41,14 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
     It runs on one thread, whatever the environment says, because processes share the cores.
 
     Args:
-        device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
+        device: ``cpu``, or a torch device such as ``cuda``, which only ``compiled`` can use.
         model: the model that it will train.
 
     Raises:
         EngineError: no engine has that name, or it does not train the model.
     """
     check_engine(name, [model])
-    record = MODELS[model]
-    name = record.engine(name, device)
+    name = MODELS[model].engine(name, device)
     # An engine is imported only when it is made, because importing torch is slow.
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine
@@ -63,13 +62,9 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
 
         return ConstructionEngine()
     if name == "reference":
-        from rgr_dist.engines.reference.engine import ReferenceEngine
+        from rgr_dist.engines.reference import ReferenceEngine
 
         return ReferenceEngine()
-    if record.task == "matching":
-        from rgr_dist.engines.lanes.transformer import TransformerLanes
+    from rgr_dist.engines.compiled import CompiledEngine
 
-        return TransformerLanes(device)
-    from rgr_dist.engines.lanes.engine import LanesEngine
-
-    return LanesEngine(device)
+    return CompiledEngine(device)

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from rgr_dist.engines.api import Engine, Outcome, Weights
-from rgr_dist.models.edges import score_contexts
-from rgr_dist.models.heads import SCORES
+from rgr_dist.engines.tasks import F1Scorer
+from rgr_dist.models.layer import PAPERS
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.run import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
@@ -60,16 +60,10 @@ def _outcome(run: Run) -> Outcome:
         torch.as_tensor(value, dtype=torch.float64)
         for value in (task.embedding, layer.W_Q, layer.W_K, layer.tau)
     )
-    on_contexts = score_contexts(
-        torch.from_numpy(task.test).long(),
-        torch.from_numpy(task.graph.table).long(),
-        X,
-        W_Q,
-        W_K,
-        tau,
-        run.h,
-        SCORES[run.cell.record.heads],
-    )
+    scored = PAPERS[run.cell.record.heads or "max"](run.cell.d_model, run.h, W_Q.shape[1] // run.h)
+    p = {"W_Q": W_Q, "W_K": W_K}
+    scorer = F1Scorer(task.test, torch.from_numpy(task.graph.table).long())
+    on_contexts = scorer.score(lambda nodes: scored.scores(X[nodes], p), tau)
     on_pairs = on_contexts
     if run.cell.record.scores_pairs:
         on_pairs = score_all_pairs(layer, task.embedding, task.graph).f1

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import BETA_1, BETA_2
 from rgr_dist.study.training import Training
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+"""AdamW's constants; the paper gives none, so these are the defaults of ``torch.optim.AdamW``."""
 
 
 def learning_rates(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:

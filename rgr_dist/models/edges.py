@@ -1,17 +1,12 @@
-"""Learning which pairs are edges: labels, logistic loss, and the counts behind micro-F1 (Sec. 6).
+"""Learning which pairs are edges: labels and the logistic loss (Sec. 6).
 
-Shapes in names: m items, r = the most out-neighbours of an item, l items of a context, d = d_model,
-h heads.
+Shapes in names: m items, r = the most out-neighbours of an item, l items of a context.
 """
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn.functional import softplus
-
-from rgr_dist.models.f1 import micro_f1
-from rgr_dist.models.heads import Scores, max_scores
 
 
 def labels(nodes_l: Tensor, targets_mr: Tensor) -> Tensor:
@@ -55,40 +50,3 @@ def weighted_logistic_loss(
     y = y_ll.to(z.dtype)
     weight = positive_weight(y, balanced)
     return (weight * softplus(-z) * y + softplus(z) * (1 - y)).mean()
-
-
-def count_edges(S_ll: Tensor, y_ll: Tensor, tau: Tensor) -> tuple[int, int, int]:
-    """True positives, predicted and actual edges at the decision rule S > tau."""
-    predicted = S_ll > tau
-    return (
-        int((predicted & y_ll).sum()),
-        int(predicted.sum()),
-        int(y_ll.sum()),
-    )
-
-
-def score_contexts(
-    contexts: Tensor,
-    targets_mr: Tensor,
-    X_md: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
-    tau: Tensor,
-    h: int,
-    scores: Scores = max_scores,
-    chunk: int = 250,
-) -> float:
-    """Micro-F1 of a layer over a set of contexts.
-
-    Args:
-        contexts: items of each context, int64 [n_contexts, l].
-        targets_mr: out-neighbours, as ``labels`` takes them.
-        scores: how the layer scores pairs.
-        chunk: contexts scored at once; it bounds memory and does not change the result.
-    """
-    totals = [0, 0, 0]
-    with torch.no_grad():
-        for nodes in contexts.split(chunk):
-            counts = count_edges(scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_mr), tau)
-            totals = [total + count for total, count in zip(totals, counts, strict=True)]
-    return micro_f1(*totals)

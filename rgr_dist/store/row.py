@@ -80,7 +80,7 @@ def lost_rows(
 
     Args:
         engine: the engine that was asked for. ``auto`` is stored as the engine that would have
-            trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
+            trained the run: the fastest of its model on a CPU, ``compiled`` elsewhere.
         device: ``cpu``, or a torch device such as ``cuda``.
         why: ``LOST``, ``OUT_OF_MEMORY``, or what the worker raised before it trained.
     """

@@ -50,7 +50,7 @@ RUNS = _table(
     ("cached", LONG, "for such a layer: numbers cached per token; null if it does not say"),
     ("by_tau", TEXT, "for facts, JSON: for each tau, [tau, accuracy, rank of softmax>=tau(L)]"),
     ("steps", LONG, "training steps done: contexts, or batches for the transformer"),
-    ("stop_reason", TEXT, "converged | max_steps | given_up | diverged | failed"),
+    ("stop_reason", TEXT, "converged | max_steps | diverged | failed"),
     ("error", TEXT, "why the run failed; null unless stop_reason is failed"),
     ("engine", TEXT, "engine that trained the run"),
     ("device", TEXT, "cpu or cuda, and the name of the processor"),

@@ -134,9 +134,7 @@ def parse_study(
         StudyError: naming the key, where it is and what would be valid.
     """
     with within(f"{where}: "):
-        keys = plain(document)
-        made = _Expansion(validated(StudyFile, keys), home or Path()).study()
-        return made.model_copy(update={"document": keys})
+        return _Expansion(validated(StudyFile, plain(document)), home or Path()).study()
 
 
 class _Expansion:
@@ -186,6 +184,8 @@ class _Expansion:
         """The model of cells: a name, or a mapping that names a construction or a layer."""
         if isinstance(written, str) and written.endswith(".py"):
             written = {"file": written}
+        elif written in ({"zoo": "max"}, {"zoo": "softmax"}):
+            written = written["zoo"]  # the paper's layers have one address
         if not isinstance(written, Mapping):
             if not isinstance(written, str) or written not in MODELS:
                 known = nearest(written, [name for name in MODELS if name != "file"])

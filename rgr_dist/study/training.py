@@ -33,9 +33,6 @@ class Training(Spec):
         sharpness: alpha in the logits alpha (S - tau).
         initial_scale: factor on the standard deviation of the initial W_Q and W_K, in either
             reading of ``initial``; for model facts, also of W_V and W_O.
-        start: for model max, the initial W_Q, W_K and tau: ``random``, as in the paper, or
-            ``constructed`` by alternating projections for the same draw (``engines.start``). This
-            shows what the training loop keeps, or reaches from there, but does not find by itself.
         initial: how to read N(0, 1/sqrt(d_model)), from which the paper draws W_Q and W_K without
             saying what the second number is: as a standard ``deviation`` or as a ``variance``.
         schedule: how the learning rate changes (``engines.schedule``). The paper keeps it
@@ -50,12 +47,6 @@ class Training(Spec):
         patience: number of consecutive checks above ``stop_score`` after which a run ends as
             converged; for model value, number of consecutive checks without a better error.
         stop_score: score on the validation contexts that a check must exceed to count.
-        give_up_below: ends a run as ``given_up`` if its score on the validation contexts would not
-            reach this value by the limit even if it kept rising as before
-            (``engines.early_stopping``). Not in the paper. One run below the value must be enough
-            to fail its probe, so the value may be at most 1 - seeds · (1 - target), for the most
-            seeds that a verdict may take: 0.8 for ten seeds and ten extra seeds, at a target of
-            0.99.
         validation_contexts: number of contexts that a check scores; for model transformer, of
             queries.
         test_contexts: number of contexts that the final score is taken over; for model transformer,
@@ -71,13 +62,11 @@ class Training(Spec):
         {
             "initial_scale",
             "initial",
-            "start",
             "schedule",
             "warmup_steps",
             "batch_size",
             "weight_decay",
             "tolerance",
-            "give_up_below",
         }
     )
 
@@ -85,14 +74,12 @@ class Training(Spec):
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
     initial: Literal["deviation", "variance"] = "deviation"
-    start: Literal["random", "constructed"] = "random"
     schedule: Literal["constant", "cosine", "warmup"] = "constant"
     warmup_steps: Count = 2_000
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
     stop_score: Share = 0.995
-    give_up_below: Share | None = None
     validation_contexts: Count = 500
     test_contexts: Count = 2_000
     batch_size: Count | None = None
@@ -108,14 +95,10 @@ class Training(Spec):
         return self.schedule == "cosine"
 
     @model_validator(mode="after")
-    def _starts_and_warms_up(self) -> Self:
-        if self.start == "constructed" and self.initial != "deviation":
-            raise ValueError("initial: start: constructed draws no weights; leave it out")
+    def _warms_up(self) -> Self:
         if self.schedule == "warmup":
             where = f"with max_steps = {self.max_steps}"
             at_most("warmup_steps", self.warmup_steps, self.max_steps, where)
         else:
             self.leaves_out(["warmup_steps"], f"schedule {self.schedule} does not use it")
-        if self.schedule != "constant":  # scores rise with the rate, or as it falls
-            self.leaves_out(["give_up_below"], f"not for schedule {self.schedule}")
         return self

@@ -10,8 +10,9 @@ import pytest
 from rgr_dist.analysis.layers import compares_layers, costs
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.cli.listing import plain
-from rgr_dist.models.own_layer import make_layer, paid
+from rgr_dist.models.layer import make_layer, paid
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
@@ -37,7 +38,7 @@ def price(cell: Cell, h: int, d_k: int) -> dict[str, int]:
     """What a layer itself says that it costs."""
     if cell.layer is None:
         return {"parameters": 2 * cell.d_model * h * d_k, "cached": h * d_k}
-    parameters, cached = paid(make_layer(cell, h, d_k))
+    parameters, cached = paid(make_layer(Run(cell=cell, h=h, d_k=d_k, seed=0)))
     assert cached is not None
     return {"parameters": parameters, "cached": cached}
 

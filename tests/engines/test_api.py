@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from rgr_dist.engines.api import f1_cannot_exceed
+from rgr_dist.engines.checks import Checks
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
-from rgr_dist.engines.early_stopping import Checks, EarlyStop
+from rgr_dist.models.f1 import f1_cannot_exceed
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
 
 
 def stops_at(cell: Cell, scores: Sequence[float | None]) -> int | None:
     """Number of the check that stops the run."""
-    stop = EarlyStop(cell)
-    return next((n for n, score in enumerate(scores, 1) if stop.after(score)), None)
+    checks = Checks(cell)
+    return next((n for n, score in enumerate(scores, 1) if checks.after(n, score)), None)
 
 
 @pytest.mark.parametrize("model", ["max", "softmax"])
@@ -36,7 +36,7 @@ def test_a_score_stops_after_enough_checks_in_a_row_above(
     model: str, scores: list[float | None], expected: int | None
 ) -> None:
     cell = Cell(model=model, m=64, d_model=16, training={"patience": 3, "stop_score": 0.95})
-    assert EarlyStop(cell).above == 0.95
+    assert Checks(cell).above(1) == 0.95
     assert stops_at(cell, scores) == expected
 
 
@@ -58,42 +58,8 @@ def test_an_error_stops_after_enough_checks_in_a_row_without_a_better_one(
 ) -> None:
     training = {"patience": 3, "tolerance": tolerance}
     cell = Cell(model="value", m=64, d_model=16, training=training)
-    assert EarlyStop(cell).above is None
+    assert Checks(cell).above(1) is None
     assert stops_at(cell, scores) == expected
-
-
-def gives_up_at(limit: int, scores: Sequence[float]) -> int | None:
-    """Number of the check after which a run is given up, checked at every step."""
-    training = {"check_every": 1, "max_steps": limit, "give_up_below": 0.8}
-    checks = Checks(Cell(m=64, d_model=16, training=training))
-    return next((n for n, one in enumerate(scores, 1) if "given_up" in checks.after(n, one)), None)
-
-
-@pytest.mark.parametrize(
-    ("limit", "scores", "expected"),
-    [
-        (50, [0.7] * 20, 10),  # not before the tenth check
-        (1000, [0.7] * 200, 100),  # nor before a tenth of its limit
-        (1000, [0.81] * 999, None),
-        (50, [0.8] + [0.2] * 48, None),  # it was there once
-        (12, [0.0] * 9 + [0.9, 0.9, 0.9], None),
-        (250, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6] + [0.7] * 90, 28),  # once 7 are a quarter
-        (1000, [n / 1000 for n in range(799)], None),  # it would reach 0.8
-        (100, [n / 1000 for n in range(99)], 10),  # it would end at 0.1
-        (50, [0.5 - n / 100 for n in range(20)], 10),  # a falling score is not taken to fall on
-    ],
-)
-def test_a_run_is_given_up_once_it_would_stay_below_the_bar_at_its_pace(
-    limit: int, scores: list[float], expected: int | None
-) -> None:
-    assert gives_up_at(limit, scores) == expected
-
-
-def test_a_run_that_may_be_given_up_needs_every_score() -> None:
-    stop = EarlyStop(Cell(m=64, d_model=16, training={"give_up_below": 0.8}))
-    assert stop.above is None
-    stop.after(0.81)
-    assert stop.above == 0.995
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -113,18 +79,14 @@ def test_a_model_is_trained_by_the_engines_of_its_record_and_refused_by_others(m
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (("lane",), "--engine lane: unknown; valid: auto, reference, lanes, fused"),
+        (("lane",), "--engine lane: unknown; valid: auto, reference, compiled, fused"),
         (
-            ("lanes", ["max", "facts"]),
-            "--engine lanes: has no kernels for model facts; valid: auto, reference, fused",
+            ("fused", ["max", "facts"]),
+            "--engine fused: has no kernels for model facts; valid: auto, reference, compiled",
         ),
         (
             ("fused", ["max"], 0.5),
-            "--engine fused: trains on CPUs alone; valid with --gpus: auto, lanes",
-        ),
-        (
-            ("auto", ["ours", "max", "facts"], 1),
-            "--gpus: model facts trains on CPUs alone; leave it out",
+            "--engine fused: trains on CPUs alone; valid with --gpus: auto, compiled",
         ),
     ],
 )
@@ -136,9 +98,9 @@ def test_a_refusal_names_what_is_valid(asked: tuple[Any, ...], told: str) -> Non
 
 def test_what_is_valid_is_accepted_and_made_for_its_device() -> None:
     check_engine("auto", ["ours", "max", "transformer"], 1)
-    check_engine("lanes", ["softmax"], 0.5)
+    check_engine("compiled", ["softmax"], 0.5)
     for model in ("max", "transformer"):
-        engines = [make_engine(name, "meta", model) for name in ("auto", "lanes")]
+        engines = [make_engine(name, "meta", model) for name in ("auto", "compiled")]
         assert {str(engine.device) for engine in engines} == {"meta"}
     assert make_engine().name == "fused"
 

@@ -26,7 +26,7 @@ PROBES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["fused", "lanes"])
+@pytest.mark.parametrize("engine", ["fused", "compiled"])
 @pytest.mark.parametrize(
     ("model", "m", "d_model", "h", "d_k", "target"),
     [(model, m, d, h, d_k, target) for model, m, d, h, d_ks, target in PROBES for d_k in d_ks],

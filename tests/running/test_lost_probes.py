@@ -24,7 +24,7 @@ def test_the_reason_of_what_a_worker_raised_before_it_trained_is_the_error(
     one = {"cells": [{"m": 16, "d_model": 8}], "search": {"heads": [1], "seeds": 1}}
     study, store = parse_study(SMALL | one), Store(tmp_path)
     summary = run_study.run_study(study, store, execution=Execution(1, "local", "fsued"))
-    told = "EngineError: --engine fsued: unknown; valid: auto, reference, lanes, fused"
+    told = "EngineError: --engine fsued: unknown; valid: auto, reference, compiled, fused"
     assert summary.failed == len(store.runs()) == 1
     assert all(told in line for line in summary.failures)
     assert store.runs()["error"].str.endswith(told).all()

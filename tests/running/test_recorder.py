@@ -168,8 +168,8 @@ def test_a_score_that_cannot_be_stored_is_not_told(tmp_path: Path) -> None:
     recorder = recorder_of(study, tmp_path)
     probe = Probe(study.cells[0].cell_id, 1, 9, (0,))
     (row,) = rows_of(recorder, probe)
-    with pytest.raises(Exception, match="convert"):
-        recorder.record("trial", probe, {"rows": [row | {"score": "none"}]})
+    with pytest.raises(ValueError, match="not in"):
+        recorder.record("trial", probe, {"rows": [row | {"score": 2.0}]})
     assert recorder.portfolio.scores(probe.cell, probe.key) == {}
     assert recorder.summary == Summary()
     record(recorder, probe)
@@ -182,7 +182,7 @@ def test_runs_that_no_worker_could_train_are_stored_with_the_reason(tmp_path: Pa
     study = study_of(d_model=[8, 16])
     recorder = recorder_of(study, tmp_path)
     probe = Probe(study.cells[1].cell_id, 2, 3, (5, 7))
-    for count, (engine, device) in enumerate((("auto", "cpu"), ("lanes", "cuda")), 1):
+    for count, (engine, device) in enumerate((("auto", "cpu"), ("compiled", "cuda")), 1):
         recorder.record_lost(probe, engine, device, f"{engine}\n{LOST}\n")
         assert (recorder.summary.runs, recorder.summary.failed) == (2 * count, 2 * count)
     (first, second) = (f"m=16,d_model=16, h=2, d_k=3, seed {seed}: {LOST}" for seed in (5, 7))
@@ -191,7 +191,7 @@ def test_runs_that_no_worker_could_train_are_stored_with_the_reason(tmp_path: Pa
     stored = {(row["engine"], row["seed"], row["error"]) for t in tables for row in t.to_pylist()}
     assert stored == {
         (name, seed, f"{asked}\n{LOST}\n")
-        for name, asked in (("fused", "auto"), ("lanes", "lanes"))
+        for name, asked in (("fused", "auto"), ("compiled", "compiled"))
         for seed in (5, 7)
     }
     runs = recorder.store.runs()

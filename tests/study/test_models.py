@@ -45,9 +45,9 @@ def test_the_record_of_a_model(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_auto_is_the_fastest_engine_of_a_model_on_a_device(name: str) -> None:
     record = MODELS[name]
-    elsewhere = {"facts": "fused", **dict.fromkeys(MADE, "construction")}
+    elsewhere = dict.fromkeys(MADE, "construction")
     assert record.engine("auto", "cpu") == record.engines[0]
-    assert record.engine("auto", "cuda") == elsewhere.get(name, "lanes")
+    assert record.engine("auto", "cuda") == elsewhere.get(name, "compiled")
     asked = "construction" if name in MADE else "reference"
     assert record.engine("reference", "cuda") == asked
 

@@ -12,9 +12,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.engines.fused.simd import WIDTH, fma, sqrt
 from rgr_dist.engines.fused.simd_memory import load, store
+from rgr_dist.engines.schedule import BETA_1, BETA_2, EPSILON
 
 
 @numba.njit(nogil=True, inline="always")

@@ -5,8 +5,7 @@ occurs, source by source; where they are many, each context is scored by itself.
 only asks whether F1 exceeds a value begins with the sources, or contexts, that had the most
 errors last time, and ends as soon as the answer is no.
 
-Mean squared error of retrieved messages (Sec. 7.2): contexts are scored one by one, or, for
-repeated checks where the items are few, errors are summed over triples of items. Every check
+Mean squared error of retrieved messages (Sec. 7.2): contexts are scored one by one. Every check
 needs the error itself, so none ends early.
 """
 
@@ -17,19 +16,16 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import padded
-from rgr_dist.engines.fused.cooccurrence import cooccurrence_pays, error_forms
 from rgr_dist.engines.fused.evaluation_kernels import (
     AllItems,
     count_in_contexts,
     count_in_pairs,
     count_pairs,
-    error_by_cooccurrence,
     error_in_contexts,
     project_items,
 )
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.fused.simd import WIDTH
+from rgr_dist.engines.fused.simd import WIDTH, padded
 from rgr_dist.engines.fused.simd_memory import FloatArray, zeros
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.contexts import edges_within
@@ -39,19 +35,15 @@ Ints = npt.NDArray[np.int64]
 Bound = tuple[int, float]
 
 
-def make_scorer(
-    lane: Lane, contexts: Contexts, often: bool = False
-) -> F1Scorer | ErrorByTriples | ErrorByContexts:
+def make_scorer(lane: Lane, contexts: Contexts) -> F1Scorer | ErrorByContexts:
     """The fastest scorer for the lane's model and these contexts.
 
     Args:
         contexts: int32 [n, l].
-        often: whether to prepare for many scores rather than one.
     """
     (n, length), m, model = contexts.shape, lane.run.cell.m, lane.run.cell.record
     if model.loss == "messages":
-        by_triples = often and cooccurrence_pays(m, contexts)
-        return (ErrorByTriples if by_triples else ErrorByContexts)(lane, contexts)
+        return ErrorByContexts(lane, contexts)
     # The softmax of a pair depends on its context.
     by_pairs = model.scores_pairs and m * m <= n * length * length
     return (F1ByPairs if by_pairs else F1ByContexts)(lane, contexts)
@@ -125,23 +117,6 @@ class F1ByContexts(F1Scorer):
             self.lane.arrays, self.contexts, table, some, self.errors, counts, bound
         )
         return complete
-
-
-class ErrorByTriples:
-    """Mean squared error summed over triples of items, by how often they co-occur."""
-
-    def __init__(self, lane: Lane, contexts: Contexts) -> None:
-        M = padded(lane.run.cell.m, WIDTH)
-        self.lane, self.every = lane, _all_items(lane, M, M)
-        self.forms = error_forms(contexts, lane.task.targets, lane.task.messages, M).ravel()
-        self.retrievals = int(edges_within(contexts, lane.task.graph).sum())
-
-    def score(self, above: float | None = None) -> float:
-        """Mean squared error over the retrieved messages; 0.0 if there are none."""
-        lane = self.lane
-        error = error_by_cooccurrence(lane.arrays, self.every, lane.task.targets, self.forms)
-        error = 0.0 if error < 0 else error  # rounding may leave it just below 0; NaN stays
-        return float(error) / max(1, self.retrievals)
 
 
 class ErrorByContexts:

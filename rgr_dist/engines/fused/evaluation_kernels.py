@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from rgr_dist.engines.api import f1_cannot_exceed
 from rgr_dist.engines.fused.heads import heads_forward, max_forward
 from rgr_dist.engines.fused.losses import label_pairs
 from rgr_dist.engines.fused.simd import (
@@ -29,10 +28,10 @@ from rgr_dist.engines.fused.simd_memory import (
     load,
     outer_fma,
     transpose,
-    vec_mat,
 )
 from rgr_dist.engines.fused.step import Sizes, project, project_context
 from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.models.f1 import f1_cannot_exceed
 
 _cannot_exceed = numba.njit(nogil=True, inline="always")(f1_cannot_exceed)
 
@@ -209,37 +208,3 @@ def squared_error(lane: Any, p: int, nodes: Any, wanted: int) -> Any:
             row = outer_fma(row, lane.workspace.scores, p * sizes.L + q, 0, message)
         squares = fma(row, row, squares)
     return squares
-
-
-@cached_kernel(nogil=True)
-def error_by_cooccurrence(lane: Any, every: Any, targets: Any, forms: Any) -> float:
-    """Sum of the squared errors of all retrieved messages, added over items in float64.
-
-    Args:
-        every: the ``AllItems``, with room for all items as sources.
-        forms: see ``error_forms``, float32 [m, M, M].
-    """
-    sizes, scores = every.sizes, every.scores
-    project(lane.theta.W, every.X_t, sizes, every.P)
-    max_forward(every.P, every.P, sizes.L, sizes, scores, every.argmax_head)
-    error = 0.0
-    for source in range(sizes.length):
-        first = source * sizes.L
-        scores[first + targets[source]] -= np.float32(1.0)
-        error += quadratic_form(scores, first, forms, sizes.L)
-    return error
-
-
-@numba.njit(nogil=True)
-def quadratic_form(x: Any, first: int, form: Any, L: int) -> float:
-    """The product x A x of the vector [L] that begins at ``first`` of x, and a symmetric matrix.
-
-    The matrix, [L, L], begins at ``first`` times L of ``form``.
-    """
-    squares = splat(1, 0.0)
-    for k in range(0, L, WIDTH):
-        row = splat(1, 0.0)
-        for j in range(0, L, WIDTH):
-            row = row + vec_mat(x, first + j, load(WIDTH, form, (first + j) * L + k, L))
-        squares = fma(row, load(1, x, first + k, 0), squares)
-    return np.float64(horizontal_sum(squares))

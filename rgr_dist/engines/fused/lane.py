@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.api import Weights, padded
-from rgr_dist.engines.fused.simd import ROWS, WIDTH
+from rgr_dist.engines import api
+from rgr_dist.engines.api import Weights
+from rgr_dist.engines.fused.simd import ROWS, WIDTH, padded
 from rgr_dist.engines.fused.simd_memory import FloatArray, zeros
 from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, Sizes, Workspace, train_steps
 from rgr_dist.engines.schedule import adamw_factors
-from rgr_dist.engines.start import initial_weights
-from rgr_dist.problem.edge_task import Task
+from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.models import Model
 from rgr_dist.study.run import Run
 
@@ -48,7 +48,7 @@ def make_workspace(model: Model, sizes: Sizes) -> Workspace:
     return workspace
 
 
-class Lane:
+class Lane(api.Lane):
     """One run in training.
 
     Attributes:
@@ -64,8 +64,7 @@ class Lane:
         self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
         self.workspace = make_workspace(cell.record, self.sizes)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
-        W_Q, W_K, self.theta.tau[0] = initial_weights(run)
-        self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
+        self._columns[:, :d] = np.concatenate(initial_projections(run), axis=1).T
         items, messages = zeros(padded(cell.m, L), E), None
         items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
         if cell.record.loss == "messages":

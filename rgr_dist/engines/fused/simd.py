@@ -38,6 +38,11 @@ VECTOR = ir.VectorType(FLOAT, WIDTH)
 INTS = ir.VectorType(ir.IntType(32), WIDTH)
 
 
+def padded(size: int, multiple: int) -> int:
+    """The size rounded up to a multiple of ``multiple``."""
+    return -(-size // multiple) * multiple
+
+
 class Tile(types.Type):
     """The type of a tile of ``rows`` rows."""
 

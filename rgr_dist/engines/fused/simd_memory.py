@@ -14,7 +14,6 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
 
-from rgr_dist.engines.api import padded
 from rgr_dist.engines.fused.simd import (
     VECTOR,
     WIDTH,
@@ -23,6 +22,7 @@ from rgr_dist.engines.fused.simd import (
     instruction,
     multiply_add,
     pack,
+    padded,
     transposed,
     unpack,
 )

@@ -1,4 +1,4 @@
-"""Attention layers that ship as files, each as ``models.own_layer`` takes them.
+"""Attention layers that ship as files, each as ``models.layer`` takes them.
 
 Some come from other papers, which their files cite.
 """

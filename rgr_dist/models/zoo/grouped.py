@@ -27,7 +27,12 @@ class Grouped:
         g = min(self.groups, self.h)
         Q = (X @ p["W_Q"]).unflatten(-1, (g, -1, self.d_k)).movedim(-4, -2)
         K = (X @ p["W_K"]).unflatten(-1, (g, 1, self.d_k)).movedim(-4, -2)
-        return reduce(torch.maximum, (Q @ K.transpose(-1, -2)).flatten(-4, -3).unbind(-3))
+        return reduce(larger, (Q @ K.transpose(-1, -2)).flatten(-4, -3).unbind(-3))
 
     def cached(self) -> int:
         return min(self.groups, self.h) * self.d_k
+
+
+def larger(S: Tensor, other: Tensor) -> Tensor:
+    """The larger of two scores; of equal ones the first, which alone gets the gradient."""
+    return torch.where(other > S, other, S)

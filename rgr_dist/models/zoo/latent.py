@@ -26,7 +26,12 @@ class Latent:
     def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
         Q, K = X @ p["W_Q"], X @ p["W_down"] @ p["W_up"]
         Q, K = (P.unflatten(-1, (self.h, -1)).transpose(-2, -3) for P in (Q, K))
-        return reduce(torch.maximum, (Q @ K.transpose(-1, -2)).unbind(-3))
+        return reduce(larger, (Q @ K.transpose(-1, -2)).unbind(-3))
 
     def cached(self) -> int:
         return min(self.width, self.h) * self.d_k
+
+
+def larger(S: Tensor, other: Tensor) -> Tensor:
+    """The larger of two scores; of equal ones the first, which alone gets the gradient."""
+    return torch.where(other > S, other, S)

@@ -22,7 +22,12 @@ class Tied:
 
     def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
         K = (X @ p["W_K"]).unflatten(-1, (self.h, -1)).transpose(-2, -3)
-        return reduce(torch.maximum, (K @ K.transpose(-1, -2)).unbind(-3))
+        return reduce(larger, (K @ K.transpose(-1, -2)).unbind(-3))
 
     def cached(self) -> int:
         return self.h * self.d_k
+
+
+def larger(S: Tensor, other: Tensor) -> Tensor:
+    """The larger of two scores; of equal ones the first, which alone gets the gradient."""
+    return torch.where(other > S, other, S)

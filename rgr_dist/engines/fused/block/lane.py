@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights, padded
+from rgr_dist.engines.api import Lane, Outcome, Weights
+from rgr_dist.engines.checks import StopReason
 from rgr_dist.engines.fused.block.step import Arrays, Parts, Sizes, Workspace, train_block
-from rgr_dist.engines.fused.simd import WIDTH
+from rgr_dist.engines.fused.simd import WIDTH, padded
 from rgr_dist.engines.fused.simd_memory import zeros
 from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.problem.matching_task import D_FF, Examples, MatchingTask, initial_block
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
-from rgr_dist.study.training import Training
 
 BATCHES = 32
 """Batches that are drawn at once."""
@@ -21,13 +22,11 @@ INPUTS_FIRST = ("W_O", "W_2")
 """Matrices that keep a row for each input; the others are transposed."""
 
 
-class BlockLane:
+class BlockLane(Lane):
     """One run in training.
 
     Attributes:
-        steps: training steps done.
-        best: the best validation accuracy so far at a multiple of ``check_every``, and
-            ``best_theta`` its parameters.
+        best: the best validation accuracy so far, and ``best_theta`` its parameters.
     """
 
     def __init__(self, run: Run) -> None:
@@ -71,33 +70,26 @@ class BlockLane:
             train_block(self.arrays, self.task.training_batches(self.steps, count), *factors)
             self.steps += count
 
-    def is_finite(self) -> bool:
-        """Whether every parameter is finite."""
-        return bool(np.isfinite(self.theta).all())
-
     def check(self, above: float | None) -> float:
-        """The validation accuracy; ``above`` is ignored. Keeps a copy of the best weights.
-
-        A check at a smaller limit, between two regular ones, keeps none: a longer run lacks it.
-        """
+        """The validation accuracy; ``above`` is ignored. Keeps a copy of the best weights."""
+        if not np.isfinite(self.theta).all():
+            return math.nan
         accuracy, _ = self._score(self.task.validation)
-        is_regular = self.steps % self.run.cell.training.check_every == 0
-        if is_regular and accuracy > self.best:
+        if accuracy > self.best:
             self.best, self.best_theta = accuracy, self.theta.copy()
         return accuracy
 
     def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
         """How the lane ended, tested with its best weights, without its ``seconds``."""
-        own, best = self.theta.copy(), max(self.best, val_score or 0.0)
-        if best == self.best:
-            self.theta[:] = self.best_theta
+        own = self.theta.copy()
+        self.theta[:] = self.best_theta
         score, null_rate = self._score(self.task.test)
         self.theta[:] = own
         return Outcome(
             steps=self.steps,
             stop_reason=stop_reason,
             score=score,
-            val_score=best,
+            val_score=self.best,
             null_rate=null_rate,
         )
 
@@ -110,16 +102,6 @@ class BlockLane:
     def weights(self) -> Weights:
         """A copy of the weights by name."""
         return {name: view.copy() for name, view in self._views().items()}
-
-    @staticmethod
-    def brief_runs(run: Run) -> list[Run]:
-        """A short run that uses every kernel."""
-        brief = Training(
-            max_steps=1, check_every=1, batch_size=2, weight_decay=0.0,
-            validation_contexts=2, test_contexts=2,
-        )  # fmt: skip
-        cell = Cell(model="transformer", m=8, d_model=4, context={"length": 2}, training=brief)
-        return [Run(cell=cell, h=1, d_k=1, seed=0)]
 
 
 def make_workspace(sizes: Sizes) -> Workspace:

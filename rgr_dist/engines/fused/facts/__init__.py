@@ -1,1 +1,0 @@
-"""Compiled training of model ``facts``: its logits computed from their factors."""

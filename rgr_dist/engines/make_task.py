@@ -1,0 +1,21 @@
+"""Which task of the torch engines a run is."""
+
+from __future__ import annotations
+
+import torch
+
+from rgr_dist.engines.facts import Facts
+from rgr_dist.engines.tasks import Edges, Matching, TorchTask, Value
+from rgr_dist.study.run import Run
+
+
+def make_task(run: Run, device: torch.device, dtype: torch.dtype, anew: bool = False) -> TorchTask:
+    """The task of a run; ``anew`` runs the file of its layer again."""
+    record = run.cell.record
+    if record.task == "facts":
+        return Facts(run, device, dtype)
+    if record.task == "matching":
+        return Matching(run, device, dtype)
+    if record.loss == "messages":
+        return Value(run, device, dtype)
+    return Edges(run, device, dtype, anew)

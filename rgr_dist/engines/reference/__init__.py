@@ -1,1 +1,0 @@
-"""The paper's training loops, taken literally: every other engine is checked against them."""
