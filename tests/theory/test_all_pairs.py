@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.models.edges import score_contexts
+from rgr_dist.engines.tasks import F1Scorer
+from rgr_dist.models.zoo.max import Max
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory import all_pairs
 from rgr_dist.theory.all_pairs import score_all_pairs, score_rows
@@ -55,11 +56,11 @@ def test_counts_and_margin_are_those_of_the_plain_matrix(
 
 def test_f1_is_that_of_the_code_that_scores_trained_weights() -> None:
     layer, X, graph = random_layer(1, 30, 6, 3, 2)
-    everything = torch.arange(30).unsqueeze(0)
+    everything = np.arange(30, dtype=np.int32)[np.newaxis]
     W_Q, W_K, X_t = (torch.from_numpy(a) for a in (layer.W_Q, layer.W_K, X))
-    targets = torch.from_numpy(graph.table).long()
-    tau = torch.tensor(layer.tau, dtype=torch.float64)
-    expected = score_contexts(everything, targets, X_t, W_Q, W_K, tau, layer.h)
+    scorer = F1Scorer(everything, torch.from_numpy(graph.table).long())
+    tau, p = torch.tensor(layer.tau, dtype=torch.float64), {"W_Q": W_Q, "W_K": W_K}
+    expected = scorer.score(lambda nodes: Max(6, 3, 2).scores(X_t[nodes], p), tau)
     assert score_all_pairs(layer, X, graph).f1 == expected
 
 
