@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
@@ -29,9 +29,6 @@ class StudyResults:
             a store.
         thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
         asked: the probes that the search asks for, columns of ``asked_probes``; None if not known.
-        store: the store of these runs, which may also hold weights and proofs for the same
-            problems; None if not known.
-        version: the store's version when its runs were read; None if not known.
         search: the search itself; None if not known.
     """
 
@@ -39,8 +36,6 @@ class StudyResults:
     runs: pd.DataFrame
     thresholds: pd.DataFrame
     asked: pd.DataFrame | None = None
-    store: Store | None = None
-    version: str | None = None
     search: Portfolio | None = None
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -77,10 +72,9 @@ def open_results(study: Study, store: Store) -> StudyResults:
     """The study's tables, rebuilt from its stored runs alone by replaying the search.
 
     Raises:
-        StoreError: the store cannot be read, or the expectations kept in it are damaged.
+        StoreError: the store cannot be read.
     """
-    version = store.version()  # read first: runs stored meanwhile change it
-    return replace(results_of(study, stored_search(study, store)), store=store, version=version)
+    return results_of(study, stored_search(study, store))
 
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:

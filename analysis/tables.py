@@ -56,13 +56,12 @@ def thresholds(results: StudyResults) -> pd.DataFrame:
     table = table.assign(order=table["cell_id"].map(order)).sort_values(["order", "h"])
     sides = [json.loads(text) if isinstance(text, str) else None for text in table["certificate"]]
     failing = [(one or {}).get("fail") or {"d_k": 0} for one in sides]
-    above: Any = table["fails_above"] if "fails_above" in table else [[]] * len(table)
     found = table["D_K"].notna()
     fails = table["h"] * pd.Series([one["d_k"] for one in failing], table.index, dtype="Int64")
     table = table.assign(
         cell=table["cell_id"].map(study.cell_names),
         certificate=pd.Series(sides, table.index, dtype="object"),
-        fails_above=pd.Series([[*one] for one in above], table.index, dtype="object"),
+        fails_above=table["fails_above"].map(lambda above: [] if above is None else [*above]),
         D_K_fails=fails.where(found),
     )
     ranked = table[found].sort_values(["D_K", "mean_score", "h"], ascending=[True, False, True])

@@ -6,7 +6,6 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -89,6 +88,7 @@ def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> Row:
         "status": "open" if d_k is None else "found",
         "mean_score": None if d_k is None else 0.996,
         "n_seeds": None if d_k is None else 10,
+        "fails_above": [],
         "certificate": json.dumps(certificate) if certificate else None,
         "n_edges": cell.n_edges,
     } | other
@@ -147,5 +147,5 @@ def search_all(study: Study) -> StudyResults:
         with tempfile.TemporaryDirectory() as folder:
             store = Store(folder)
             store.append(trained(study, store, as_the_paper))
-            SEARCHED[key] = replace(open_results(study, store), store=None)
+            SEARCHED[key] = open_results(study, store)
     return SEARCHED[key]

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from rgr_dist.analysis.runs import asked, cost_of, scored
+from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 
@@ -51,31 +52,42 @@ def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored() -> None:
         assert scored(made_up.results_of(study, rows, []).runs, study)["score"].tolist() == [worst]
 
 
-def test_every_budget_and_the_extra_and_fresh_seeds_are_asked_for() -> None:
-    seeds = {"seeds": 2, "extra_seeds": 2, "confirm_seeds": 1}
-    study = made_up.study_of([(64, 16)], heads=[2], retest_steps=4, **seeds)
-    cell, longer = study.cells
+def limits(seeds: int, confirm_seeds: int) -> Study:
+    """Two cells at two step limits each."""
+    return parse_study(
+        {
+            "name": "made-up",
+            "cells": [{"m": [64, 32], "d_model": 16}],
+            "training": {"max_steps": [20_000, 80_000]},
+            "search": {"heads": [2, 4], "seeds": seeds, "confirm_seeds": confirm_seeds},
+        }
+    )
+
+
+def test_every_budget_and_the_fresh_seeds_are_asked_for() -> None:
+    study = limits(seeds=4, confirm_seeds=1)
+    cell, longer = (one for one in study.cells if one.m == 64)
     rows = [made_up.run_row(cell, 2, 5, seed, 0.9) for seed in range(7)]
     rows.append(made_up.run_row(longer, 2, 5, 1, 0.9))
     rows.append(made_up.run_row(cell, 2, 5, 0, None, stop_reason="failed"))
-    rows.append(made_up.run_row(cell, 4, 5, 0, 0.9))
+    rows.append(made_up.run_row(cell, 8, 5, 0, 0.9))  # a head that it does not ask for
     kept = asked(made_up.results_of(study, rows, []).runs, study)
     assert kept["seed"].tolist() == [0, 1, 2, 3, 4, 1, 0]
 
 
 def test_what_each_cell_cost() -> None:
-    study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3, retest_steps=4)
-    big, longer, _, _ = study.cells
+    study = limits(seeds=3, confirm_seeds=2)
+    big, longer = (one for one in study.cells if one.m == 64)
     row, failed = made_up.run_row, {"stop_reason": "failed", "steps": 0, "seconds": 0.0}
     rows = [
         row(big, 2, 5, 0, 0.9, steps=100, seconds=1.0),
-        row(big, 2, 5, 1, 0.5, steps=50, seconds=0.5, stop_reason="given_up"),
+        row(big, 2, 5, 1, 0.5, steps=50, seconds=0.5),
         row(big, 4, 5, 0, 0.9, steps=100, seconds=1.0),
         row(big, 4, 5, 1, None, **failed),
         row(big, 4, 6, 1, None, **failed),
         row(longer, 4, 5, 0, 0.9, steps=400, seconds=4.0),
         row(longer, 4, 6, 0, 0.999, steps=50, seconds=0.0, trained_to=20_000),  # read off another
-        row(big, 2, 5, 4, 0.9, steps=100, seconds=1.0),  # one of a retest's extra seeds
+        row(big, 2, 5, 4, 0.9, steps=100, seconds=1.0),  # one of the fresh seeds
     ]
     expected = pd.DataFrame(
         {
@@ -86,8 +98,8 @@ def test_what_each_cell_cost() -> None:
             "probes": [2, 2, 0, 0],  # (2, 5) and (4, 5); no short run of (4, 6) was trained
             "runs": [6, 2, 0, 0],
             "failed": [2, 0, 0, 0],
-            "at_limit": [3, 1, 0, 0],
-            "given_up": [1, 0, 0, 0],
+            "at_limit": [4, 1, 0, 0],
+            "given_up": [0, 0, 0, 0],
             "spared": [1 + 1, 2 + 2, 0, 0],
             "steps": [350, 400, 0, 0],
             "seconds": [3.5, 4.0, 0.0, 0.0],

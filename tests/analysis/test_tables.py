@@ -156,6 +156,14 @@ def test_what_is_listed_are_the_published_keys_as_plain_json() -> None:
     assert json.loads(text) == {"thresholds": rows, "best": bests}
 
 
+def test_the_best_is_that_of_the_search_itself() -> None:
+    searched = made_up.search_all(made_up.study_of([(64, 16), (64, 32), (128, 64)]))
+    assert searched.search is not None
+    for row in plain(best(searched)):
+        key = searched.search.search(row["cell_id"]).best()
+        assert key == (row["h_star"], row["d_k"])
+
+
 def test_cells_of_one_size_are_named() -> None:
     cells = [{"m": 64, "d_model": 16}, {"m": 64, "d_model": 16, "training": {"max_steps": 4000}}]
     study = made_up.parse_study({"name": "x", "cells": cells, "search": {"heads": [1]}})
