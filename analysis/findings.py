@@ -176,7 +176,10 @@ def which_law(results: StudyResults) -> str:
 
 def caveat(results: StudyResults) -> str:
     """What the paper's nine cells say, where a study has others beside them; empty elsewhere."""
-    cells = main_cells(results)
+    study, cells = results.study, main_cells(results)
+    kinds = {(one.model_name, one.graph.family, one.embedding.family) for one in study.cells}
+    if kinds != {("max", "permutation", "gaussian")} or study.has_budgets:
+        return ""
     sizes = zip(cells["m"], cells["d_model"], strict=True)
     narrow = np.array([is_narrow(*size) for size in sizes], dtype=bool)
     line = papers_line(cells[~narrow]) if narrow.any() else None

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
@@ -34,6 +33,9 @@ SIGNIFICANCE = 0.05
 
 POOL_MARGIN = 0.10
 """Share by which a head count's D_K may exceed D_K* to be compared with h* (App. A.2)."""
+
+SAME = 1e-12
+"""Scores that differ by less are equal up to rounding."""
 
 Row = dict[str, Any]
 
@@ -111,6 +113,7 @@ def best(results: StudyResults) -> pd.DataFrame:
             row |= records(star)[0] | {"status": row["status"]}
             row |= {"h_star": row["h"]}
             row["h_low"], row["h_high"] = spans[cell.cell_id]
+            row["D_K_low"], row["D_K_high"] = _ends(own, row["D_K"])
         elif len(own) == heads and own["D_K_low"].notna().all():
             row["D_K_low"] = own["D_K_low"].min()
         size = cell.m, cell.d_model, cell.n_edges
@@ -144,36 +147,53 @@ def heads_alike(results: StudyResults) -> dict[str, tuple[int, int]]:
     differ from those of h* by no more than chance: a paired t-test over the seeds that both ran,
     two-sided, p > ``SIGNIFICANCE``. Fewer than two seeds are no evidence.
     """
-    from scipy.special import stdtr  # a quarter of a second, and many commands test nothing
-
     runs = scored(results.searched, results.study)
     scores = {
         key: own.set_index("seed")["score"] for key, own in runs.groupby(["cell_id", "h", "d_k"])
     }
-    table, spans = thresholds(results), {}
-    found = table[table["D_K"].notna()]
-    for cell_id, own in found.groupby("cell_id", sort=False):
+    table, none = thresholds(results), pd.Series(dtype="float64")
+    spans = {}
+    for cell_id, own in table[table["D_K"].notna()].groupby("cell_id", sort=False):
         star = own[own["is_best"].astype(bool)].iloc[0]
-        kept = []
-        for row in own.to_dict("records"):
-            h, d_k, D_K = int(row["h"]), int(row["d_k"]), int(star["D_K"])
-            within = math.floor(D_K * (1 + POOL_MARGIN) + 1e-9) // h
-            if d_k > max(within, D_K // h + (h <= D_K)):
-                continue
-            both = [
-                scores.get((cell_id, head, width))
-                for head, width in ((h, d_k), (star["h"], star["d_k"]))
-            ]
-            gap = np.zeros(0)
-            if both[0] is not None and both[1] is not None:
-                gap = (both[0] - both[1]).dropna().to_numpy(float)
-            error = gap.std(ddof=1) / math.sqrt(len(gap)) if len(gap) > 1 else math.inf
-            if error < 1e-12:  # the same gap at every seed, and none if they are alike
-                kept += [h] if abs(gap.mean()) < 1e-12 else []
-            elif len(gap) < 2 or 2 * stdtr(len(gap) - 1, -abs(gap.mean()) / error) > SIGNIFICANCE:
-                kept.append(h)
+        best_scores = scores.get((cell_id, star["h"], star["d_k"]), none)
+        kept = [
+            row["h"]
+            for row in records(own)
+            if _is_near(star["D_K"], row["h"], row["d_k"])
+            and _is_alike(scores.get((cell_id, row["h"], row["d_k"]), none), best_scores)
+        ]
         spans[str(cell_id)] = min(kept), max(kept)
     return spans
+
+
+def _is_alike(ours: pd.Series[Any], theirs: pd.Series[Any]) -> bool:
+    """Whether two probes' scores, by seed, differ by no more than chance."""
+    from scipy.special import stdtr  # a quarter of a second, and many commands test nothing
+
+    gap = (ours - theirs).dropna().to_numpy(float)
+    if len(gap) < 2:
+        return True
+    error = gap.std(ddof=1) / math.sqrt(len(gap))
+    if error < SAME:  # the same gap at every seed
+        return bool(abs(gap.mean()) < SAME)
+    return bool(2 * stdtr(len(gap) - 1, -abs(gap.mean()) / error) > SIGNIFICANCE)
+
+
+def _ends(own: pd.DataFrame, D_K: int) -> tuple[Any, Any]:
+    """The ends of D_K*'s interval: the least of its head counts', where they are known.
+
+    The upper end counts those near D_K* alone, whose intervals do not depend on what was pruned.
+    """
+    tried = own[own["status"].isin(["found", "pruned"])]
+    near = own[[_is_near(D_K, one["h"], one["d_k"]) for one in records(own)]]
+    known = own.loc[own["D_K"].notna(), "D_K_low"].notna().any()
+    return tried["D_K_low"].min() if known else pd.NA, near["D_K_high"].min()
+
+
+def _is_near(best: int, h: int, d_k: int | None) -> bool:
+    """Whether a threshold is at most ``POOL_MARGIN``, or one step of its d_k, above the best."""
+    within = math.floor(best * (1 + POOL_MARGIN) + 1e-9) // h
+    return d_k is not None and d_k <= max(within, best // h + (h <= best))
 
 
 def _status(own: pd.DataFrame, heads: int) -> str:

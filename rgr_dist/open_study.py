@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
-from rgr_dist.answers import Answer, Comparison, Curves, Explanation, Laws, as_html
+from rgr_dist.answers import Answer, Curves, Explanation, as_html
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
@@ -32,69 +30,50 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
 
 
-def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "results") -> Study:
+def load(
+    source: str | Path, overrides: str | Sequence[str] = (), store: Store | str | Path = "results"
+) -> Study:
     """A shipped study by its name, or a study file by its path, with the store of its runs.
 
     Args:
         overrides: one or several ``key=value`` as after ``--set``: ``["search.seeds=3"]``.
-        out: the store: a folder, or a URI that pyarrow opens. Loading writes nothing to it.
+        store: a folder, or a URI that pyarrow opens. Loading writes nothing to it.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    if not isinstance(source, str | Path):
-        raise StudyError(f"study {source!r}: give a name or a path")
-    overrides = [overrides] if isinstance(overrides, str) else overrides
-    overrides = () if overrides is None else overrides
-    overrides = [*overrides] if isinstance(overrides, Iterable) else [overrides]
-    if not all(isinstance(one, str) for one in overrides):
-        raise StudyError(f"overrides: give texts such as 'search.seeds=3', not {overrides!r}")
-    store = Store(out)
-    return Study.of(store.study(str(source), overrides), store)
+    store = store if isinstance(store, Store) else Store(store)
+    given = [overrides] if isinstance(overrides, str) else [*overrides]
+    return Study.of(store.study(str(source), given), store)
 
 
 def run(
     study: str | Path | Study,
+    overrides: str | Sequence[str] = (),
     store: Store | str | Path | None = None,
-    *,
-    overrides: Sequence[str] = (),
-    out: str | Path | None = None,
-    cpus: int | None = None,
-    address: str | None = None,
-    engine: str = "auto",
-    gpus: float = 0.0,
-    show: bool = True,
+    **how: Any,
 ) -> Study:
     """Train the runs that a study still lacks, then return the study.
 
     Args:
         study: a name, a path, or a study.
-        store: where its runs are, a store or as ``out``; by default the study's own.
         overrides: as in ``load``, for a name or a path.
-        out: the store as in ``load``, instead of ``store``.
-        cpus, address, engine, gpus: as for ``Execution``.
-        show: draw the brackets as they close, then print what was found.
+        store: where its runs are, as in ``load``; by default a study's own.
+        how: as for ``Study.run``.
 
     Raises:
         StudyError, StoreError: the study or its store cannot be used.
         ClusterError: no Ray cluster answers at the address.
     """
-    if isinstance(study, Study) and overrides:
-        raise StudyError("overrides: only for a name or a path; load the study with them")
-    if store is not None and out is not None:
-        raise StudyError("out: store says where its runs are; give one of the two")
-    if isinstance(study, Study):
-        opened, store = study, store if out is None else Store(out)
-    else:
-        opened = load(study, overrides, "results" if out is None else out)
-    if store is not None:
-        opened = copy(opened)
-        opened.store = store if isinstance(store, Store) else Store(store)
-    return opened.run(cpus, address, engine, gpus, show)
+    if not isinstance(study, Study):
+        study = load(study, overrides, store or "results")
+    elif store is not None:
+        study = Study.of(study.study, store if isinstance(store, Store) else Store(store))
+    return study.run(**how)
 
 
-def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
+def compare(one: str | Path | Study, other: str | Path | Study) -> Answer:
     """How the second study differs from the first, cell by cell.
 
     Args:
@@ -113,7 +92,7 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
     table = compared(
         [Side(name, each._results, each.cells) for name, each in zip(names, pair, strict=True)]
     )
-    return Comparison(sentence(table), table)
+    return Answer([sentence(table)], table)
 
 
 class Study:
@@ -127,7 +106,7 @@ class Study:
 
     Args:
         document: the keys of a study file, checked just as a file's keys are.
-        out: the store: a folder, or a URI that pyarrow opens.
+        store: a folder, or a URI that pyarrow opens.
         keys: further keys, which take precedence over those of ``document``.
 
     Raises:
@@ -139,12 +118,13 @@ class Study:
         document: Mapping[str, Any] | None = None,
         /,
         *,
-        out: str | Path = "results",
+        store: Store | str | Path = "results",
         **keys: Any,
     ) -> None:
         if not isinstance(document, Mapping | None):
             raise StudyError(f"{document}: not the keys of a study; rgr.load reads a study's file")
-        self.study, self.store = parse_study({**(document or {}), **keys}), Store(out)
+        self.study = parse_study({**(document or {}), **keys})
+        self.store = store if isinstance(store, Store) else Store(store)
 
     @classmethod
     def of(cls, study: Resolved, store: Store) -> Self:
@@ -184,10 +164,15 @@ class Study:
         gpus: float = 0.0,
         show: bool = True,
     ) -> Self:
-        """Train the runs that are missing; see the function ``run``."""
+        """Train the runs that are missing.
+
+        Args:
+            cpus, address, engine, gpus: as for ``Execution``.
+            show: draw the brackets as they close, then print what was found.
+        """
         from rich.console import Console
 
-        from rgr_dist.cli.live import LiveView
+        from rgr_dist.live import LiveView
         from rgr_dist.running.cluster import Execution
         from rgr_dist.running.run_study import run_study
 
@@ -222,8 +207,8 @@ class Study:
         from rgr_dist.analysis.thresholds.listing import threshold_records
 
         if self.study.record.holds == "facts":
-            return Answer(with_kinds(pd.DataFrame(threshold_records(self._results))))
-        return Answer(listed(thresholds(self._results), THRESHOLD, self.study))
+            return with_kinds(pd.DataFrame(threshold_records(self._results)))
+        return listed(thresholds(self._results), THRESHOLD, self.study)
 
     def best(self) -> pd.DataFrame:
         """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
@@ -231,8 +216,8 @@ class Study:
         from rgr_dist.analysis.thresholds.listing import best_records
 
         if self.study.record.holds == "facts":
-            return Answer(with_kinds(pd.DataFrame(best_records(self._results))))
-        return Answer(listed(best(self._results), BEST, self.study))
+            return with_kinds(pd.DataFrame(best_records(self._results)))
+        return listed(best(self._results), BEST, self.study)
 
     def to_yaml(self) -> str:
         """The study file, with the defaults of what it uses written out."""
@@ -253,7 +238,7 @@ class Study:
         chosen = cell_named(self.study, cell)
         sections, facts = explain_cell(self.study, chosen, self.store, self._heads(h))
         self._warn()
-        return Explanation(self.study, sections, facts)
+        return Explanation(sections, facts)
 
     def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
         """D_K, h and d_k for other sizes: the ``predictions`` of ``rgr fit --at … --format json``.
@@ -269,15 +254,13 @@ class Study:
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
         sizes = {"m": [m], "d_model": [d_model], "n_edges": [m if edges is None else edges]}
-        return Answer(predictions(self._results, pd.DataFrame(sizes)))
+        return predictions(self._results, pd.DataFrame(sizes))
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
-        is_one = isinstance(h, str) or getattr(h, "shape", None) == ()
-        heads: list[Any] = [*h] if isinstance(h, Iterable) and not is_one else [h]
-        for one in heads:
-            if not isinstance(one, int | np.integer) or isinstance(one, bool):
-                raise StudyError(f"h: {one!r} is no integer; give a head count or several")
-        return heads_named(self.study, [int(one) for one in heads])
+        heads = np.atleast_1d(np.asarray(h))
+        if heads.size and heads.dtype.kind not in "iu":
+            raise StudyError(f"h: {h!r} is no integer; give a head count or several")
+        return heads_named(self.study, heads.astype(int).tolist())
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -290,9 +273,9 @@ class Study:
         rows, _ = run_rows(self.study, self.store)
         self._warn()
         keys = map(self.search.sizes.shown, run_keys(self.study))
-        return Answer(rows, columns=["study", "cell", *keys])
+        return pd.DataFrame(rows, columns=["study", "cell", *keys])
 
-    def fit(self) -> Laws:
+    def fit(self) -> Answer:
         """The scaling laws fitted to the thresholds.
 
         Raises:
@@ -304,7 +287,7 @@ class Study:
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K have laws")
         said = (noise_sentence(self._results), which_law(self._results))
-        return Laws(laws(self._results), [line for line in said if line])
+        return Answer([line for line in said if line], laws(self._results))
 
     def curves(self, h: int | Sequence[int] = (), cell: CellName | None = None) -> Curves:
         """Mean score of every probe against D_K.
@@ -357,14 +340,11 @@ class Study:
             width: of the new figure, in inches; by default that of a paper's column or page.
 
         Raises:
-            StudyError: the report has no such figure, or ``ax`` does not match its panels; the
-                width is below 1 or above 50 inches.
+            StudyError: the report has no such figure, or ``ax`` does not match its panels.
         """
         from rgr_dist.analysis.drawing.plot import plot
         from rgr_dist.analysis.report.contents import figures, sections
 
-        if width is not None and not (isinstance(width, Real) and 1 <= width <= 50):
-            raise StudyError(f"width: {width} is not valid; give 1 to 50 inches")
         return plot(figures(sections(self._results), [name])[0], ax, width)
 
     def report(self) -> str:

@@ -1,15 +1,8 @@
-"""The command line ``rgr``: turns arguments into calls.
-
-The verbs of ``new_files`` write a study or a layer, those of ``running`` plan a study and run it.
-Those of ``results`` print what it found,
-that of ``comparing`` compares two, and that of ``figures`` draws them. ``tuning`` tunes the
-protocol, ``checking`` checks a store, and ``theory`` says what theory requires.
-"""
+"""The command line ``rgr``: turns arguments into calls."""
 
 from __future__ import annotations
 
 import atexit
-import errno
 import io
 import os
 import signal
@@ -18,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -35,14 +27,11 @@ from rgr_dist.cli import (
     theory,
     tuning,
 )
-from rgr_dist.cli.listing import nowhere
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError, typed
 
 TOGETHER = 1.0
 """Seconds after a signal within which further signals count as the same one."""
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE, errno.EBADF)
-"""Errors of an output that takes nothing; errors of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
 """Exit status if the output is closed before all of it is written; rich uses the same."""
 
@@ -96,12 +85,10 @@ def _rgr(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
-    for output in ("stdout", "stderr"):
-        if getattr(sys, output) is None:  # it was closed before this process began
-            setattr(sys, output, nowhere())
-        elif isinstance(stream := getattr(sys, output), io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a question mark where it lacks a sign such as ✓
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a question mark where it lacks a sign such as ✓
     interrupt = _Interrupt(arguments)
     atexit.register(interrupt.leave)  # before Ray is imported, and so called after Ray's own
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -109,26 +96,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             signal.signal(number, interrupt)
     try:
         status = call(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # its reader left: | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = EXIT_UNREAD
     except Exception:
         if interrupt.first is None:
             raise
         status = _interrupted(arguments)  # a library turned it into another error
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        status = status or _unwritten(error)
-        sys.stdout = nowhere()  # what the old one still buffers would fail again at exit
     interrupt.status = status
     sys.exit(status)
-
-
-def _unwritten(error: OSError) -> int:
-    """The exit status if output cannot be written; says why, unless its reader left: ``| head``."""
-    if isinstance(error, BrokenPipeError):
-        return EXIT_UNREAD
-    advice = "one that can be written" if error.errno == errno.EBADF else "a file with room"
-    say_error(f"the output cannot be written: {error.strerror}; give it {advice}")
-    return EXIT_BAD_INPUT
 
 
 @cache
@@ -140,23 +117,19 @@ def command() -> Any:
 def call(arguments: Sequence[str]) -> int:
     """Run ``rgr`` with these arguments; returns the exit status.
 
-    0 done; 1 the output was closed too early; 2 bad input, or an output that cannot be written,
-    said in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
-    interrupted.
+    0 done; 2 bad input, told in one line; 3 finished, but some runs failed; 4 Ray broke or
+    stalled; 130 interrupted. What a user's file or a folder raises becomes a line here.
     """
-    os.environ.pop("SOURCE_DATE_EPOCH", None)  # numpy.f2py wants a number; our figures have no date
-    try:
-        Path.cwd()
-    except OSError:
-        say_error("the working directory is gone: change to another folder")
-        return EXIT_BAD_INPUT
     try:
         result: Any = command().main(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         shown = getattr(error, "format_message", error.__str__)
-        say_error(str(shown()).replace("Value error, ", ""))
+        said = str(shown()).replace("Value error, ", "")
+        if arguments[0] == "run" and "--heads" in said:
+            said += " Give --set search.heads='[1, 4]'."
+        say_error(said)
         return EXIT_BAD_INPUT
     except RunBroken as error:
         say_error(f"{error};", _resume(arguments))
@@ -164,10 +137,11 @@ def call(arguments: Sequence[str]) -> int:
     except UserError as error:
         say_error(str(error))
         return EXIT_BAD_INPUT
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if error.filename is not None or error.errno not in UNWRITABLE:
-            raise
-        return _unwritten(error)
+        say_error(f"{error.filename or 'the output'}: {error.strerror}")
+        return EXIT_BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         pass
     return _interrupted(arguments)
@@ -179,11 +153,14 @@ def _interrupted(arguments: Sequence[str]) -> int:
     return EXIT_INTERRUPTED
 
 
+def _resume(arguments: Sequence[str]) -> str:
+    return f"resume with: rgr {typed(*arguments)}"
+
+
 class _Interrupt:
     """Ends a run on a signal: in good order on the first, which takes seconds; at once on the next.
 
-    Stored runs are kept either way. Of signals that come together, as when a terminal is closed,
-    only the first counts.
+    Of signals that come together, as when a terminal is closed, only the first counts.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -207,7 +184,3 @@ class _Interrupt:
         """
         if self.first is not None and self.status is not None:
             os._exit(self.status)
-
-
-def _resume(arguments: Sequence[str]) -> str:
-    return f"resume with: rgr {typed(*arguments)}"

@@ -26,13 +26,11 @@ LARGEST = 2**31 - 1
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[
     str,
-    typer.Option(
-        "--store", "--out", help="A folder or URI that holds results; --out is its old name."
-    ),
+    typer.Option("--store", help="Where runs are kept: a folder, or a URI."),
 ]
 Stores = Annotated[
     list[str] | None,
-    typer.Option("--store", "--out", help="Where results are; twice to compare two stores."),
+    typer.Option("--store", help="Where results are; twice to compare two stores."),
 ]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")

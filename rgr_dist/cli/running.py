@@ -1,9 +1,10 @@
-"""The verbs that list the shipped studies, plan and run a study, and show how far one is."""
+"""The verbs that list the shipped studies, plan a study and run one."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from rgr_dist.running.progress import Summary
 
 
+REPORT_AFTER = 60.0
+"""Seconds after which the report of a running study is first written."""
+
+
 def studies(how: How = Format.TABLE) -> None:
     """The studies that ship: what each asks, where the paper asks it, and what it costs."""
     from rgr_dist.study.shipped import about
@@ -39,7 +44,7 @@ def studies(how: How = Format.TABLE) -> None:
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
-    """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
+    """What a study would train: what is done, failed and left, steps, time. Starts nothing."""
     from rgr_dist.planning.listing import plan_study
 
     with opened(study, set_, out, may_be_new=True) as (resolved, store):
@@ -85,7 +90,7 @@ def run(
     gpus: Annotated[float, typer.Option(min=0, help="Share of a GPU for each worker.")] = 0.0,
     set_: Set = None,
 ) -> None:
-    """Train whatever a study still lacks, then write its report. Run again to resume or extend."""
+    """Train what a study still lacks; keeps its report up to date. Again: resumes or extends."""
     from rgr_dist.running.cluster import Execution
     from rgr_dist.store.store import Store
 
@@ -96,10 +101,21 @@ def run(
         from rich.console import Console
 
         from rgr_dist.analysis.load import open_results
-        from rgr_dist.cli.live import LiveView
+        from rgr_dist.live import LiveView
+
+        due = time.monotonic() + REPORT_AFTER
+
+        def keep_report() -> None:
+            """Write the report of a running study, in a fiftieth of the time."""
+            nonlocal due
+            if (began := time.monotonic()) > due:
+                from rgr_dist.analysis.report.publish import publish
+
+                publish(open_results(resolved, store), store)
+                due = time.monotonic() + 50 * (time.monotonic() - began)
 
         console = Console(file=sys.stdout)  # stays visible, while what others print is discarded
-        with LiveView(console) as view, silent_output():
+        with LiveView(console, keep_report) as view, silent_output():
             view.phase("planning")  # and importing Ray, which takes longer
             from rgr_dist.running.run_study import run_study
 

@@ -1,7 +1,8 @@
 """An attention layer of your own, for `model: NAME.py` in a study. It runs as it is.
 
 rgr tries it before it trains anything, and says in one line what it cannot use. Its runs belong to
-this exact text and its keys: change one character, and it is another layer.
+its code and its keys, not to comments, docstrings or layout: change the code, and it is another
+layer.
 """
 
 from dataclasses import dataclass

@@ -26,9 +26,13 @@ HEAD_PENALTY = 0.5
 MULTIPLY_ADDS_PER_SECOND = 2e10
 """One core's pace where the store holds no run to measure it by: the fused engine's, measured
 on ``base-grid``, ``softmax`` and ``gpt2-small``."""
-LAYER_FILE_COST = 20
-"""How many times longer a multiply-add takes in a layer's file than in the fused engine: 9 to 34 on
-``variants`` and ``variants-16-heads``. Compiling is most of a short run."""
+STEP_COST, LAYER_STEP_COST = 5e4, 4e6
+"""What a step costs beside its products, in multiply-adds: 2.5 µs in the fused engine, on the
+smallest cells of ``base-grid``; 200 µs in a user's layer, on ``variants``."""
+LAYER_FILE_COST = 5
+"""How many times longer a multiply-add takes in a user's layer than in the fused engine."""
+COMPILE_COST = 2e11
+"""What it costs to compile a user's layer for a probe, in multiply-adds: ten seconds."""
 PROJECTIONS = 100
 """Alternating projections that a run usually takes where it passes."""
 EVALUATIONS = 1000
@@ -43,8 +47,8 @@ def step_cost(cell: Cell, width: float) -> float:
 
     For the transformer, everything except attention itself; its output layer has no weight
     gradient. A construction scores all pairs in each of its steps; ``one-head`` has one step, which
-    looks for weights and for a proof. For facts, the logits of every asked pair. Multiply-adds in a
-    layer's file are slower and count ``LAYER_FILE_COST`` times.
+    looks for weights and for a proof. For facts, the logits of every asked pair. What else a step
+    takes is counted as products too.
     """
     if cell.database is not None:
         facts = min(cell.m, cell.training.batch_size or cell.m)
@@ -57,8 +61,10 @@ def step_cost(cell: Cell, width: float) -> float:
     if cell.record.task == "matching":
         example = 6 * cell.d_model * (width + cell.d_model) + 2 * cell.m * cell.d_model
         return example * (cell.training.batch_size or 1)
-    slower = 1 if cell.layer is None else LAYER_FILE_COST
-    return slower * 6 * cell.context.length * cell.d_model * width
+    products = 6 * cell.context.length * cell.d_model * width
+    if cell.layer is not None:
+        return LAYER_STEP_COST + LAYER_FILE_COST * products
+    return STEP_COST + products
 
 
 @dataclass(frozen=True)
@@ -185,4 +191,7 @@ def _probe_work(cell: Cell, search: Search, need: Need, passes: bool) -> Forecas
         steps = runs * min(PROJECTIONS, most_steps(cell))
     elif passes and cell.record.stops_early:
         steps *= PASS_SHARE
-    return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))
+    work = steps * step_cost(cell, need.key.arm * need.key.value)
+    if runs and cell.layer is not None:
+        work += COMPILE_COST
+    return Forecast(1, runs, steps, work)

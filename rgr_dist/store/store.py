@@ -43,11 +43,6 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What reading a damaged part raises."""
 
 
-def table_path(study: str, table: str) -> str:
-    """Where in a store a table of a study lies."""
-    return f"studies/{study}/{table}.parquet"
-
-
 class Store(Storage):
     """A store at a local path or at any URI that pyarrow opens.
 
@@ -69,7 +64,6 @@ class Store(Storage):
         self._parts: dict[str, pa.Table] = {}
         self._runs: tuple[list[str], pd.DataFrame] | None = None
         self._held: set[str] = set()
-        self.lost_starts: set[str] = set()
 
     @property
     def exists(self) -> bool:
@@ -195,10 +189,6 @@ class Store(Storage):
         """Names of the studies that have been run."""
         return [str(one.base_name) for one in self.files("studies") if one.type.name == "Directory"]
 
-    def no_folders(self) -> list[str]:
-        """None: kept while first guesses ask."""
-        return []
-
     def study(self, source: str, overrides: Sequence[str] = ()) -> Study:
         """A shipped study by its name, a study file by its path, or a study that was run here.
 
@@ -233,11 +223,11 @@ class Store(Storage):
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table of a study: one of ``STUDY_TABLES``."""
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=STUDY_TABLES[table])
-        self.write_bytes(table_path(name, table), _as_parquet(content))
+        self.write_bytes(f"studies/{name}/{table}.parquet", _as_parquet(content))
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
         """A table of a study; None if it has not been written, or cannot be read."""
-        content = self.read_bytes(table_path(name, table))
+        content = self.read_bytes(f"studies/{name}/{table}.parquet")
         with suppress(*UNREADABLE):
             return None if content is None else _read(content).to_pandas()
         return None

@@ -78,6 +78,11 @@ def read_edges(path: Path, heading: bool | None = None, undirected: bool = False
     else:
         ends, more = read_rows(path, lambda rows, said: _ends(rows, said, heading))
         told += more
+    for end in ends:
+        words = [one for one in end if not WHOLE.fullmatch(one)]
+        odd = next((one for one in words if not re.search(r"\d", one)), None)
+        if odd is not None and 2 * len(words) < len(end):
+            raise ValueError(f"an entry is '{odd[:LONGEST]}' among numbers; give edges alone")
     names, number = numbered(*ends, nodes)
     pairs = np.array([[number[one] for one in end] for end in ends], dtype=np.int32).T
     edges = np.unique(pairs.reshape(-1, 2), axis=0)
@@ -110,7 +115,8 @@ def _ends(rows: list[Row], comment: Row, heading: bool | None) -> tuple[list[Row
         return _columns(rows, places or (0, 1)), unused
     if places is None:
         start = int(has_index)
-        if len(first) != start + 2:
+        is_index = all(WHOLE.fullmatch(row[0]) for row in rest)
+        if len(first) != start + 2 or (has_index and not is_index):
             raise ValueError(f"its heading is '{', '.join(first)[:LONGEST]}'; {WANTED}")
         places = (start, start + 1)
         turned = word_of(first[start]) in ENDS[1] or word_of(first[start + 1]) in ENDS[0]
@@ -147,10 +153,8 @@ def _weights(rows: Sequence[Row]) -> list[str]:
     if set(columns[2]) == {"{}"}:
         return []
     kinds = [all(map(WHOLE.fullmatch, column)) for column in columns]
-    counts = columns[0] in [tuple(map(str, range(k, k + len(rows)))) for k in (0, 1)]
-    may_be_index = counts and kinds[2] and len(set(columns[2])) > 1 and len(rows) > 1
-    is_arrow = set(columns[1]) <= {"->", "--", "=>", "-", "|", ":", "→"}
-    if kinds[0] != kinds[1] or may_be_index or is_arrow:
+    is_once = len(set(columns[0])) == len(rows) > 1  # an index, or the item of a list of neighbours
+    if kinds[0] != kinds[1] or (is_once and kinds[2] and len(set(columns[2])) > 1):
         raise UnclearError(
             f"line 1 is '{', '.join(rows[0])[:LONGEST]}', of which the third may be a weight or an "
             "end; write a heading with source and target above it"

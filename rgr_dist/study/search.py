@@ -124,10 +124,6 @@ class Search(Spec):
         """The d_vo that mode grid tries with a d_qk."""
         return (self.total - d_qk,) if self.total else self.widths
 
-    def written(self) -> dict[str, Any]:
-        """Its keys as a study file has them: those of its axis, with their defaults."""
-        return self.model_dump(mode="json", exclude=set(OF_D_K) if self.axis == "d_vo" else None)
-
     @model_validator(mode="before")
     @classmethod
     def _keeps_every_setting_of_facts(cls, keys: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
@@ -79,12 +79,7 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
 def _text(name: CellName) -> str:
     if isinstance(name, Mapping):
         return ",".join(f"{key}={value}" for key, value in name.items())
-    if isinstance(name, str) or not isinstance(name, Iterable):
-        return str(name)
-    try:
-        return ",".join(map(str, name))
-    except TypeError:  # an array of no dimension
-        return str(name)
+    return name if isinstance(name, str) else ",".join(map(str, name))
 
 
 def _pairs(name: str) -> set[tuple[str, str | float]]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Database
-from rgr_dist.study.families import Embedding, Graph
+from rgr_dist.study.families import Graph
 from rgr_dist.study.models import Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
@@ -22,13 +22,20 @@ class Study(Spec):
     """A resolved study: its name, its cells in order, and how to search them.
 
     Attributes:
-        files: the keys that name an array's files, by its digest; no result depends on them.
+        files: the file of each array by its digest, and what was read; no result depends on them.
+        document: the keys of its study file; no result depends on them.
     """
 
     name: str
     cells: tuple[Cell, ...]
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    document: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other asks for the same, however its file says so."""
+        keys = ("name", "cells", "search", "files")
+        return isinstance(other, Study) and all(getattr(self, k) == getattr(other, k) for k in keys)
 
     @property
     def record(self) -> Model:
@@ -64,9 +71,8 @@ class Study(Spec):
     def cell_names(self) -> dict[str, str]:
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
-        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, except
-        those with a value that more than half of the cells have; graphs that differ only in their
-        file add its name.
+        Cells of one size add the keys in which they differ from the first of them, such as
+        ``max_steps=80000``; graphs that differ only in their file add its name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -95,24 +101,17 @@ class Study(Spec):
         return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
-        """For each of several cells, ``key=value`` wherever most do not have its value."""
+        """For each of several cells, ``key=value`` wherever it is not as the first of them."""
         flat = [self.keys_of(cell) for cell in alike]
         keys = list(dict.fromkeys(key for one in flat for key in one))
         for part in ("graph", "database"):
             if len({one.get(f"{part}.file") for one in flat}) == len(flat):
                 keys = [key for key in keys if key != f"{part}.digest"]
-
-        def is_usual(key: str, value: Any) -> bool:
-            # Constructions have no keys of training: the other cells decide what is usual there.
-            alike = [one for one in flat if key in one] if key.startswith("training.") else flat
-            values = [one.get(key) for one in alike]
-            return 2 * values.count(value) > len(values)
-
         return [
             [
                 f"{key.split('.')[-1]}={_plain(own[key])}"
                 for key in keys
-                if key in own and not is_usual(key, own[key])
+                if key in own and own[key] != flat[0].get(key)
             ]
             for own in flat
         ]
@@ -139,67 +138,8 @@ class Study(Spec):
         return {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
 
     def to_yaml(self) -> str:
-        """The study with the defaults of what it uses; loading it gives the same study."""
-        cells = []
-        shared = self.cells[0]
-        models = {cell.model_name: self.written_model(cell) for cell in self.cells}
-        first, *others = models.values()
-        for cell in (one for one in self.cells if one.model_name == shared.model_name):
-            item = self.written_sizes(cell)
-            if cell.graph != shared.graph:
-                item["graph"] = self.written(cell.graph)
-            for part in ("context", "training", "facts"):
-                own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
-                changed = {key: own[key] for key in own if own[key] != common[key]}
-                if changed:
-                    item[part] = changed
-            cells.append(item)
-        left_out = {"m", "d_model", "construction", "database", "layer"}
-        parts: dict[str, Any] = {
-            "embedding": self.written(shared.embedding),
-            "graph": self.written(shared.graph),
-        }
-        if shared.database is not None:
-            left_out, parts = left_out | {*parts, "context"}, {"facts": dict(shared.facts)}
-        keys = shared.model_dump(exclude=left_out)
-        for name in self.record.training:  # else the model's own defaults would be read
-            keys["training"][name] = getattr(shared.training, name)
-        document = {
-            "name": self.name,
-            **keys,
-            "model": [first, *others] if others else first,
-            **parts,
-            "cells": cells,
-            "search": self.search.written(),
-        }
-        return yaml.safe_dump(document, sort_keys=False)
-
-    def written_model(self, cell: Cell) -> str | dict[str, Any]:
-        """A cell's model as a study file has it: a name, a construction, or a layer by its file.
-
-        Constructions and layers are given with all their keys.
-        """
-        if cell.layer is not None:
-            return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
-        if cell.record.algorithm is None:
-            return cell.model
-        algorithm, iterations = cell.record.algorithm, cell.construction.iterations
-        own = {"iterations": iterations} if algorithm == "ours" else {}
-        return {"construction": algorithm, **own}
-
-    def written_sizes(self, cell: Cell) -> dict[str, Any]:
-        """The part of a cell's entry in a study file that gives its sizes and its database."""
-        if cell.database is None:
-            return {"m": cell.m, "d_model": cell.d_model}
-        return {"database": self.written(cell.database), "d_model": cell.d_model}
-
-    def written(self, part: Graph | Embedding | Database) -> dict[str, Any]:
-        """A part as a study file has it: naming its files instead of what was read from them."""
-        keys = part.model_dump(mode="json")
-        digest = keys.get("digest")
-        if digest is None:
-            return keys
-        return {"family": part.family, "file": self.files.get(digest, {}).get("file", "")}
+        """The keys of its study file, with what overrides changed."""
+        return yaml.safe_dump(self.document, sort_keys=False)
 
     @property
     def read(self) -> list[str]:

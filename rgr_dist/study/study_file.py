@@ -134,7 +134,9 @@ def parse_study(
         StudyError: naming the key, where it is and what would be valid.
     """
     with within(f"{where}: "):
-        return _Expansion(validated(StudyFile, plain(document)), home or Path()).study()
+        keys = plain(document)
+        made = _Expansion(validated(StudyFile, keys), home or Path()).study()
+        return made.model_copy(update={"document": keys})
 
 
 class _Expansion:

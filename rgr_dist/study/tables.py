@@ -43,15 +43,13 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except StudyError:
         raise
-    except UnicodeDecodeError:
-        raise StudyError(f"{path}: is not text in UTF-8") from None
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except MemoryError:
-        raise StudyError(f"{path}: does not fit in memory") from None
     except Exception as error:  # parsers raise errors of any kind
-        said = on_one_line(str(error)) or type(error).__name__
-        raise StudyError(f"{path}: {said}") from None
+        said = str(error) or type(error).__name__
+        if isinstance(error, OSError):
+            said = f"cannot be read: {error.strerror or error}"
+        if isinstance(error, UnicodeDecodeError):
+            said = "is not text in UTF-8"
+        raise StudyError(f"{path}: {on_one_line(said)}") from None
 
 
 def text_lines(path: Path) -> list[str]:
@@ -213,10 +211,9 @@ def numbered(*columns: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     entries = set().union(*columns)
     if "" in entries:
         raise ValueError("an entry is missing")
-    for opened, closed in ("[]", "()", "{}"):
-        wrong = next((one for one in entries if one.count(opened) != one.count(closed)), None)
-        if wrong is not None:
-            raise ValueError(f"an entry is '{wrong[:LONGEST]}'; give columns of numbers or names")
+    for entry in entries:
+        if entry[0] in "[{" or any(entry.count(a) != entry.count(b) for a, b in ("[]", "()", "{}")):
+            raise ValueError(f"an entry is '{entry[:LONGEST]}'; give columns of numbers or names")
     if all(map(WHOLE.fullmatch, entries)):
         names = sorted(entries, key=int)
     else:

@@ -46,12 +46,13 @@ def read_vectors(path: Path, tensor: str | None = None) -> Vectors:
         ValueError, OSError: it holds no table of finite numbers, or the names are not clear.
     """
     kind, names = path.suffix.lower(), None
-    if tensor is not None and not (kind in (".safetensors", ".json") or path.is_dir()):
+    is_tensors = kind == ".safetensors" or path.name.endswith(".index.json") or path.is_dir()
+    if tensor is not None and not is_tensors:
         raise ValueError(f"tensor: '{tensor}' is for safetensors files; leave it out")
     rows: Any
     if kind == ".npy":
         rows = np.load(path, allow_pickle=False)
-    elif kind in (".safetensors", ".json") or path.is_dir():
+    elif is_tensors:
         rows = _tensor(path, tensor)
     elif kind == ".parquet":
         rows, names = _of_parquet(path)
@@ -114,7 +115,7 @@ def _of_parquet(path: Path) -> tuple[npt.NDArray[Any], list[str] | None]:
     others = [x for x in kinds if x not in (*lists, *floats, *whole)]
     if not others and (lists or floats) and len(whole) == 1:
         others, whole = whole, []
-    values = lists or [*floats, *whole]
+    values = lists or [x for x in kinds if x in (*floats, *whole)]
     if len(lists) > 1 or (lists and (floats or whole)) or len(others) > 1 or not values:
         raise ValueError(
             f"its columns are {', '.join(f'{x} ({kinds[x]})' for x in kinds)[:200]}; give numbers, "
@@ -133,23 +134,31 @@ def _of_parquet(path: Path) -> tuple[npt.NDArray[Any], list[str] | None]:
 def _of_text(lines: Sequence[str]) -> tuple[npt.NDArray[Any], list[str] | None]:
     """CSV with or without a heading, GloVe or word2vec: numbers, and in front of them a name.
 
-    A first column names the rows if an entry of it is no number, or if it has whole numbers, each
-    once, beside numbers with a point, or if a heading says so.
+    Among blanks a name may have blanks too, and word2vec begins with its sizes.
     """
     if not lines:
         raise ValueError("holds no vectors")
     sign = next((one for one in "\t;," if all(one in line for line in lines)), None)
-    if sign is None or (sign == "," and not all(map(_is_csv, lines[1:]))):
-        return _by_blanks(lines)
-    rows = [[one.strip() for one in row] for row in csv.reader(lines, delimiter=sign)]
-    body = rows[1:] if _is_heading(rows[0]) else rows
-    heading = rows[0] if len(body) < len(rows) else None
-    return _named(body, heading)
-
-
-def _is_csv(line: str) -> bool:
-    """Whether commas separate the numbers of a line, and are not in a word among blanks."""
-    return _is_real(line.rsplit(",", 1)[-1].strip())
+    ends = (line.rsplit(",", 1)[-1].strip() for line in lines[1:])
+    if sign is not None and (sign != "," or all(map(_is_real, ends))):
+        cells = [[one.strip() for one in row] for row in csv.reader(lines, delimiter=sign)]
+        is_headed = _is_heading(cells[0])
+        return _named(cells[is_headed:], cells[0][0] if is_headed else None)
+    rows = [line.split() for line in lines]
+    rows = rows[1:] if rows[0][0] == "#" else rows  # numpy's heading
+    sizes, width = rows[0], min(map(len, rows[1:] or rows)) - 1
+    if len(sizes) == 2 and width > 1 and all(map(WHOLE.fullmatch, sizes)):
+        rows, width = rows[1:], int(sizes[1])
+        if len(rows) != int(sizes[0]):
+            raise ValueError(f"its first line says {sizes[0]} vectors, and it has {len(rows)}")
+        is_named: str | None = ""
+    else:
+        width, is_named = min(width, len(sizes) - 1), None
+        for at, row in enumerate(rows):
+            extra = row[:-width] if len(row) > width + 1 else []
+            if any(NUMBER.fullmatch(one) and not WHOLE.fullmatch(one) for one in extra):
+                raise ValueError(f"row {at} (from 0) has {len(row)} entries, another {width + 1}")
+    return _named([[" ".join(row[:-width]), *row[-width:]] for row in rows], is_named)
 
 
 def _is_heading(first: Sequence[str]) -> bool:
@@ -161,9 +170,13 @@ def _is_heading(first: Sequence[str]) -> bool:
 
 
 def _named(
-    rows: Sequence[Sequence[str]], heading: Sequence[str] | None
+    rows: Sequence[Sequence[str]], heading: str | None
 ) -> tuple[npt.NDArray[Any], list[str] | None]:
-    """The numbers of rows of text, and the names in their first column if it has them."""
+    """The numbers of rows of text, and the names in their first column if it has them.
+
+    It has if an entry of it is no number, or if it has whole numbers, each once, beside numbers
+    with a point, or if its heading says so.
+    """
     if not rows:
         raise ValueError("holds no vectors")
     width = len(rows[0])
@@ -173,34 +186,10 @@ def _named(
     column = [row[0] for row in rows]
     are_whole = all(map(WHOLE.fullmatch, column)) and len(set(column)) == len(column)
     beside = any("." in entry for row in rows for entry in row[1:])
-    is_said = heading is not None and heading[0].lower().replace("unnamed: 0", "") in NAMED
+    is_said = heading is not None and heading.lower().replace("unnamed: 0", "") in NAMED
     if is_said or not all(map(NUMBER.fullmatch, column)) or (are_whole and beside and width > 1):
         return _numbers([row[1:] for row in rows]), column
     return _numbers(rows), None
-
-
-def _by_blanks(lines: Sequence[str]) -> tuple[npt.NDArray[Any], list[str] | None]:
-    """Rows among blanks; a name may have blanks too, and word2vec begins with its sizes."""
-    rows = [line.split() for line in lines]
-    sizes = rows[0] if len(rows[0]) == 2 and all(map(WHOLE.fullmatch, rows[0])) else None
-    if sizes and len(rows) > 1 and len(rows[1]) > 2:
-        rows = rows[1:]
-        width = int(sizes[1])
-        if len(rows) != int(sizes[0]):
-            raise ValueError(f"its first line says {sizes[0]} vectors, and it has {len(rows)}")
-        for at, row in enumerate(rows):
-            if len(row) <= width:
-                raise ValueError(f"row {at} (from 0) has no name and {width} numbers")
-        return _numbers([row[-width:] for row in rows]), [" ".join(row[:-width]) for row in rows]
-    if any(row[0] == "#" for row in rows[:1]):
-        rows = rows[1:]  # numpy's heading
-    width = min(map(len, rows)) - 1
-    if all(len(row) == width + 1 for row in rows):
-        return _named(rows, None)
-    for at, row in enumerate(rows):
-        if any(NUMBER.fullmatch(one) and not WHOLE.fullmatch(one) for one in row[:-width]):
-            raise ValueError(f"row {at} (from 0) has {len(row)} entries, and another {width + 1}")
-    return _numbers([row[-width:] for row in rows]), [" ".join(row[:-width]) for row in rows]
 
 
 def _numbers(rows: Sequence[Sequence[str]]) -> npt.NDArray[np.float64]:

@@ -68,13 +68,15 @@ def connect(
             _check_reachable(address)
         import ray  # which sets the level of its loggers
 
-        stack.enter_context(_silent())
+        logger = logging.getLogger("ray")
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
         if not is_connected():
             options: dict[str, Any] = {"address": address}
             if address == "local":
                 _set_token()
-                place = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-                place = place if "RAY_TMPDIR" in os.environ or len(place) <= SHORT else "/tmp"
+                place = tempfile.gettempdir() if len(tempfile.gettempdir()) <= SHORT else "/tmp"
+                place = os.environ.get("RAY_TMPDIR") or place
                 own = tempfile.TemporaryDirectory("", "rgr-", place, ignore_cleanup_errors=True)
                 options |= {"num_cpus": cpus, "include_dashboard": False}
                 options |= {"_node_ip_address": "127.0.0.1"}
@@ -126,18 +128,6 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep the loggers of Ray and Tune silent."""
-    logger = logging.getLogger("ray")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _set_token() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,6 @@ from ray.tune.utils import flatten_dict
 
 from rgr_dist.search.tune.answer import Mode, Threshold
 from rgr_dist.search.tune.connect import connect, environment, fits
-from rgr_dist.search.tune.progress import ProgressLine
 from rgr_dist.search.tune.runner import Resources, Watch, WhileNeeded, run_trials
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
@@ -87,7 +87,7 @@ def find_threshold(
         search.look_ahead = search.portfolio.look_ahead = 0
     if search.is_done:
         return search.threshold()
-    line = ProgressLine()
+    line = _Line()
     fitted: set[PlacementGroupFactory] = set()  # not checked again: a lost node may come back
 
     def beat(trials: Sequence[Any]) -> None:
@@ -98,19 +98,22 @@ def find_threshold(
                     search.fault = _too_large(asked)
                 fitted.add(asked)
         if run_config is None or run_config.verbose != 0:
-            line.show(search.known, len(search.scores), len(search.probes))
+            line.show(search.known, f"; {len(search.scores)} trained, {len(search.probes)} run")
 
-    with connect(log_to_driver=True), environment(USERS if run_config else {}), line:
+    # A process can go on to train another value; a class has to say how it is reset for that.
+    reset = getattr(trainable, "reset_config", None)
+    with connect(log_to_driver=True), environment(USERS if run_config else {}):
         results = run_trials(
             trainable,
             search,
             resources,
             config=config,
-            reuse_actors=_can_be_reset(trainable),
+            reuse_actors=not isinstance(trainable, str) and reset is not Trainable.reset_config,
             stop=CombinedStopper(_stopper(search, copy.deepcopy(stop)), WhileNeeded(search)),
             callbacks=[Watch(beat, search.explain)],
             run_config=run_config,
         )
+        line.show("", "")
     found = search.threshold()
     kept: dict[int, Any] = {}
     for result in [results[n] for n in range(len(results) if run_config else 0)]:
@@ -118,12 +121,6 @@ def find_threshold(
         if found.status == "found" and its.get(axis) == found.value and result.checkpoint:
             kept[its[seed_key]] = result.checkpoint
     return replace(found, checkpoints=kept)
-
-
-def _can_be_reset(trainable: Any) -> bool:
-    """Whether a process can go on to train another value; a class has to say how."""
-    reset = getattr(trainable, "reset_config", None)
-    return reset is not Trainable.reset_config and not isinstance(trainable, str)
 
 
 def _too_large(resources: PlacementGroupFactory) -> ValueError:
@@ -158,3 +155,17 @@ def _stopper(search: ThresholdSearch, users: Any) -> Stopper:
         return users
     users = users or {}
     return FunctionStopper(users if callable(users) else has_ended)
+
+
+class _Line:
+    """How far a search is, on standard error: overwritten in a terminal, else one a bracket."""
+
+    def __init__(self) -> None:
+        self.is_live, self.shown = sys.stderr.isatty(), ""
+
+    def show(self, bracket: str, counts: str) -> None:
+        text = bracket + counts * self.is_live
+        if text != self.shown and (text or self.is_live):
+            start, end = ("\r\x1b[K", "") if self.is_live else ("", "\n")
+            print(start + text, end=end, file=sys.stderr, flush=True)
+            self.shown = text

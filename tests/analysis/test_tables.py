@@ -103,7 +103,7 @@ def bound(status: str, low: int | None = None) -> dict[str, Any]:
     ("heads", "listed_heads", "status", "width"),
     [
         ({1: (22, {}), 2: (11, {"D_K_low": 20}), 8: (None, bound("pruned", 8))}, None, "found",
-         (22, 22)),
+         (22, 8)),
         ({1: (20, {}), 2: (None, bound("censored", 30))}, None, "found", (20, 20)),
         ({1: (20, {}), 2: (None, bound("open", 30))}, None, "open", (20, 20)),
         ({1: (20, {})}, [1, 2], "open", (20, 20)),

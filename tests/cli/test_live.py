@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from rgr_dist.analysis.wording import duration
-from rgr_dist.cli.live import SAY_EVERY, LiveView
+from rgr_dist.live import SAY_EVERY, LiveView
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.running.progress import Summary
 from rgr_dist.search.portfolio import Portfolio, Probe

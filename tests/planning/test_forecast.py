@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rgr_dist.planning.bracket_signs import Sign, accuracy_sign
 from rgr_dist.planning.forecast import (
-    LAYER_FILE_COST,
     PROJECTIONS,
+    STEP_COST,
     Forecast,
     forecast,
     step_cost,
@@ -21,7 +20,6 @@ from rgr_dist.planning.forecast import (
 from rgr_dist.planning.search_of import expected
 from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.layer_file import load_layer
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import parse_study
 from tests.planning.made_up_runs import opened, study_of
@@ -118,14 +116,6 @@ def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pas
     assert left.work == left.steps * step_cost(cell, h * cell.d_model)
 
 
-def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
-    size = {"m": 64, "d_model": 16}
-    layer, named = load_layer({"zoo": "max"}, Path())
-    own = Cell(model="file", layer=layer, **size)
-    assert named == {"zoo": "max"}
-    assert step_cost(own, 32) == LAYER_FILE_COST * step_cost(Cell(**size), 32)
-
-
 @pytest.mark.parametrize("known", [0, 1, 3])
 def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limit(
     known: int,
@@ -154,7 +144,7 @@ FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}
 @pytest.mark.parametrize(
     ("cell", "multiply_adds"),
     [
-        ({"m": 64, "d_model": 16, "context": {"length": 5}}, 6 * 5 * 16 * 32),
+        ({"m": 64, "d_model": 16, "context": {"length": 5}}, 6 * 5 * 16 * 32 + STEP_COST),
         ({"m": 64, "d_model": 16, "model": "ours"}, 2 * 64**2 * 32),
         ({"m": 64, "d_model": 2, "model": "one-head"}, 4000 * 64**2 * 2 + 4 * 2**6),
         ({"m": 16, "d_model": 64, "model": "one-head"}, 4000 * 16**2 * 64 + 4 * 64**6),

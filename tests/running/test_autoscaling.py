@@ -103,5 +103,4 @@ def test_an_autoscaler_adds_the_first_node(tmp_path: Path) -> None:
             timeout=300,
         )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert "a node has joined" in done.stdout, done.stdout
     check_same(tmp_path, alone(tmp_path))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from rgr_dist.cli.live import bracket_table
+from rgr_dist.live import bracket_table
 from rgr_dist.planning.search_of import open_portfolio
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study_file import load_study

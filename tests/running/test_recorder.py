@@ -168,8 +168,8 @@ def test_a_score_that_cannot_be_stored_is_not_told(tmp_path: Path) -> None:
     recorder = recorder_of(study, tmp_path)
     probe = Probe(study.cells[0].cell_id, 1, 9, (0,))
     (row,) = rows_of(recorder, probe)
-    with pytest.raises(ValueError, match="not in"):
-        recorder.record("trial", probe, {"rows": [row | {"score": 2.0}]})
+    with pytest.raises(Exception, match="convert"):
+        recorder.record("trial", probe, {"rows": [row | {"score": "none"}]})
     assert recorder.portfolio.scores(probe.cell, probe.key) == {}
     assert recorder.summary == Summary()
     record(recorder, probe)

@@ -64,9 +64,6 @@ def test_three_nodes_one_killed_and_one_added_on_the_way(tmp_path: Path) -> None
     write_study(tmp_path, cells=cells, search={"heads": [1, 2, 4], "seeds": 20})
     with running(1, 1, 1) as nodes:
         output = run_on(nodes, tmp_path, ["kill 1", "add 2"])
-    (lost,) = (line for line in output.splitlines() if "a node is lost" in line)
-    assert "1 CPU); what it trained is trained elsewhere" in lost
-    assert output.count("a node has joined") == 1, output
     assert "(raylet" not in output
     assert " pid=" not in output  # nothing of Ray's own
     check_same(tmp_path, alone(tmp_path))
@@ -84,8 +81,7 @@ search: {axis: d_vo, per: {d_qk: [1, 2, 4]}, seeds: 10}
 def test_facts_on_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(FACTS)
     with running(1, 1) as nodes:
-        output = run_on(nodes, tmp_path, ["kill 1"])
-    assert output.count("a node is lost") == 1, output
+        run_on(nodes, tmp_path, ["kill 1"])
     check_same(tmp_path, alone(tmp_path))
 
 
@@ -102,4 +98,4 @@ def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
     assert run.returncode == 4, errors
     (line,) = errors.splitlines()
     assert line.startswith("rgr: Ray died: its ")
-    assert line.endswith("run the same command again to go on")
+    assert line.endswith("--address " + nodes.address)

@@ -19,6 +19,7 @@ from ray.tune.schedulers import ASHAScheduler
 
 from rgr_dist.search.tune.find_threshold import find_threshold
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
+from tests.docs.pages import ROOT, blocks
 
 THRESHOLD = 6
 WIDTHS = range(1, 17)
@@ -217,6 +218,23 @@ def test_killed_and_restored_with_asha_it_ends_with_the_answer_of_brute_force(
     found = json.loads((tmp_path / "found.json").read_text())
     assert found == {"value": passing[0], "failed": passing[0] - 1}
     assert list((tmp_path / "mine").rglob("checkpoint_*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_page_prints_what_it_shows(tmp_path: Path) -> None:
+    page = ROOT / "docs/own-trainable.md"
+    shown = [block.text for block in blocks(page, "text")]
+    for script, text in zip(blocks(page, "python"), shown, strict=True):
+        (tmp_path / "script.py").write_text(script.text)
+        done = subprocess.run(
+            [sys.executable, "script.py"],
+            cwd=tmp_path,
+            env=os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.endswith(text), done.stdout + done.stderr
 
 
 if __name__ == "__main__":

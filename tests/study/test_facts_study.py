@@ -65,7 +65,7 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     study = load_study(str(tmp_path / "mine.yaml"))
     (cell,) = study.cells
     assert (cell.m, cell.family, len(cell.assets)) == (8, "file", 1)
-    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    assert parse_study(yaml.safe_load(study.to_yaml()), home=tmp_path) == study
     known = study.keys_of(cell)
     assert known["database.file"] == "facts.csv"
     assert cell.database.digest[:8] == known["database.digest"]
@@ -75,7 +75,6 @@ def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
         assert known[key] == getattr(getattr(cell, part), name)
     assert {"facts.tau", "database.keys", "training.max_steps"} <= known.keys()
     assert {"training.patience", "context.length", "graph.family"}.isdisjoint(known)
-    assert not {"context", "graph"} & yaml.safe_load(study.to_yaml()).keys()
     (tmp_path / "facts.csv").write_text("\n".join([*lines, "k0,q0,2"]))
     with pytest.raises(StudyError, match=r"database\.file: .*2 values"):
         load_study(str(tmp_path / "mine.yaml"))
@@ -108,10 +107,6 @@ def test_a_search_says_which_sizes_it_tries() -> None:
     assert (split.arms, split.widths, split.total) == ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5), 6)
     assert split.listed(2) == (4,)
     assert Search(axis="d_vo", keep_within=0.5).keep_within == 0.5
-    of_heads = {"heads", "max_D_K", "D_K"}
-    assert not of_heads & alone.written().keys()
-    assert of_heads | {"mode", "target"} < Search().written().keys()
-    assert {"axis", "per"} & Search().written().keys() == set()
 
 
 def test_a_run_of_relations_says_nothing_of_facts() -> None:
@@ -150,7 +145,6 @@ def test_a_total_is_split_in_every_way() -> None:
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
     plan = plan_cell(study.cells[0], study.search)
     assert {arm: list(axis) for arm, axis in plan.axes.items()} == {a: [6 - a] for a in range(1, 6)}
-    assert "total" not in yaml.safe_load(study_of().to_yaml())["search"]["per"]
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def _misses(results: StudyResults, fails: set[str]) -> list[str]:
 def section(results: StudyResults) -> Section:
     """The head of the page."""
     study = results.study
-    lists = {cell.graph: study.written(cell.graph) for cell in study.cells}
-    names = (Path(written.get("file", "a list")).name for written in lists.values())
+    digests = dict.fromkeys(getattr(cell.graph, "digest", "") for cell in study.cells)
+    names = (Path(study.files.get(one, {}).get("file", "a list")).name for one in digests)
     values: dict[str, Any] = {"cells": cells_of(results), "edge_lists": ", ".join(names)}
     one_limit = step_limits.limits(results).empty
     if study.record.finds == "D_K":
