@@ -143,8 +143,7 @@ def _train(
                 view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
-    adapted: Any = ProbeSearcher
-    searcher = adapted(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
+    searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)
     run_trials(
         with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
         searcher,

@@ -7,11 +7,15 @@ its version is not seen, and neither is what a trainable reads from files.
 
 from __future__ import annotations
 
+import dis
 import hashlib
+import importlib.util
 import io
 import re
 import sys
 import sysconfig
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
@@ -89,10 +93,24 @@ def _parts(obj: Any) -> dict[str, Any]:
             "defaults": (obj.__defaults__, obj.__kwdefaults__),
             "closure": [_content(cell) for cell in obj.__closure__ or ()],
             "globals": {name: obj.__globals__[name] for name in used},
+            "imports": _imports(obj.__code__, obj.__globals__.get("__package__") or ""),
             "own": {name: one for name, one in vars(obj).items() if name != "_resources"},
         }
     written = {name: one for name, one in vars(obj).items() if _counts(name, one)}
     return written | {"bases": getattr(obj, "__bases__", ())}
+
+
+def _imports(code: CodeType, package: str) -> list[Any]:
+    """The modules of the user's own that code imports as it runs."""
+    names = [one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"]
+    found = []
+    for name in [*names, *(f"{package}.{name}".strip(".") for name in names if package)]:
+        with suppress(Exception):  # whatever a module of the user's raises: its trials will too
+            if spec := importlib.util.find_spec(name):
+                places = [spec.origin, *(spec.submodule_search_locations or ())]
+                found += [] if _is_installed(name, places) else [importlib.import_module(name)]
+    inner = (_imports(one, package) for one in code.co_consts if isinstance(one, CodeType))
+    return [*found, *chain.from_iterable(inner)]
 
 
 def _content(cell: Any) -> Any:
@@ -136,7 +154,7 @@ def _plain(thing: Any) -> Any:
     if type(thing) in (list, tuple):
         return [type(thing).__name__, *map(_plain, thing)]
     if type(thing) in (set, frozenset):
-        return ["set", *sorted(repr(_plain(one)) for one in thing)]
+        return ["set", *sorted(map(digest, thing))]
     if type(thing) is str and " at 0x" in thing:
         return re.sub(r" at 0x[0-9a-f]+", "", thing)
     return thing
@@ -154,13 +172,16 @@ def _installed(obj: Any) -> str | None:
         for part in obj.__qualname__.split("."):
             found = getattr(found, part, None)
     places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-    path = next((Path(place).resolve() for place in places if place), None)
-    if found is not obj:
+    if found is not obj or not _is_installed(module.__name__, places):
         return None
-    if path is None:
-        is_installed = home in sys.builtin_module_names or home in sys.stdlib_module_names
-    else:
-        is_installed = bool({"site-packages", "dist-packages"} & {*path.parts}) or any(
-            place in path.parents for place in (OURS / "search", OURS / "rgr_dist", *INSTALLED)
-        )
-    return f"{home}.{'' if is_module else obj.__qualname__}" if is_installed else None
+    return f"{home}.{'' if is_module else obj.__qualname__}"
+
+
+def _is_installed(name: str, places: list[str | None]) -> bool:
+    """Whether a module comes with Python, a package or us, by its files."""
+    path = next((Path(place).resolve() for place in places if place), None)
+    if path is None or name in sys.builtin_module_names or name in sys.stdlib_module_names:
+        return name.partition(".")[0] in {*sys.builtin_module_names, *sys.stdlib_module_names}
+    return bool({"site-packages", "dist-packages"} & {*path.parts}) or any(
+        place in path.parents for place in (OURS / "search", OURS / "rgr_dist", *INSTALLED)
+    )

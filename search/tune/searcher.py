@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from rgr_dist.search.portfolio import Portfolio, Probe
+from rgr_dist.search.portfolio import Portfolio, Probe, Signal
 
 ATTEMPTS = 3
 """Trials that a seed of a probe has lost when the probe has failed."""
@@ -86,8 +86,8 @@ class ProbeSearcher(Unsaved, Searcher):
             return Searcher.FINISHED
         if len(self.probes) >= (1 if self._suspects else max(1, self.slots())):
             return None
-        answer: Any = self._suspects[0] if self._suspects else self.portfolio.ask()
-        if not hasattr(answer, "seeds"):  # a signal
+        answer = self._suspects[0] if self._suspects else self.portfolio.ask()
+        if isinstance(answer, Signal):
             return None
         self.probes[trial_id] = answer
         return self.to_config(answer)

@@ -128,7 +128,9 @@ def test_a_trainable_changes_with_whatever_it_uses_and_with_nothing_else(
 def test_a_trainable_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("NAMES = {'a', 'b', 'c'}\ndef build(c): return len(NAMES)\n")
     end = "import mine\nfrom rgr_dist.search.tune.identity import digest\ndef uses(config):\n"
-    end += f"    return mine.build(1)\nprint([digest(one) for one in [uses, {', '.join(ALL)}]])\n"
+    end += "    return mine.build(1)\n\ndef imports(config):\n"
+    end += "    from mine import build\n    return build(1)\n"
+    end += f"print([digest(one) for one in [uses, imports, {', '.join(ALL)}]])\n"
     (tmp_path / "script.py").write_text(ONE + end)
     run = [sys.executable, "script.py"]
     environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "random"}
@@ -142,8 +144,10 @@ def test_a_trainable_is_the_same_in_every_process(tmp_path: Path) -> None:
     assert told() == first
     (tmp_path / "mine.py").write_text("NAMES = {'a', 'b', 'c'}\ndef build(c): return 7\n")
     changed = told()
-    assert changed.split(",")[1:] == first.split(",")[1:]
-    assert changed != first
+    before, after = first.split(","), changed.split(",")
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert before[2:] == after[2:]
 
 
 def tensors(change: float) -> Callable[[dict[str, Any]], Any]:
