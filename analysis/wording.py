@@ -9,8 +9,6 @@ from typing import Any
 import humanize
 import pandas as pd
 
-from rgr_dist.analysis.records import integer
-
 MISSING = "–"
 
 
@@ -86,7 +84,7 @@ def three_digits(value: float | None) -> str:
 
 def with_range(value: Any, low: Any, high: Any) -> str:
     """``20 [18–24]``; ``[18–24]`` or ``≥ 18`` without a value; ``?`` for an unknown end."""
-    middle, bottom, top = integer(value), integer(low), integer(high)
+    middle, bottom, top = (None if pd.isna(end) else int(end) for end in (value, low, high))
     ends = f"{'?' if bottom is None else bottom}–{'?' if top is None else top}"
     if middle is None and top is None:
         return MISSING if bottom is None else f"≥ {bottom}"

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.running.progress import Summary
+    from rgr_dist.store.store import Store
 
 
+LEAST_CELLS = 4
+"""With fewer thresholds a fit says little."""
 REPORT_AFTER = 60.0
 """Seconds after which the report of a running study is first written."""
 
@@ -119,13 +122,24 @@ def run(
             view.phase("planning")  # and importing Ray, which takes longer
             from rgr_dist.running.run_study import run_study
 
+            kept = f"studies/{resolved.name}"
+            is_same = store.read_text(f"{kept}/study.json") == resolved.model_dump_json(indent=2)
             summary = run_study(resolved, store, view, execution)
-            view.phase("writing the report")
-            from rgr_dist.analysis.report.publish import publish  # all that fits and draws
-
             results = open_results(resolved, store)
-            address = publish(results, store)
-        _tell(results, address, console, summary, as_typed(study, out, set_))
+            page = store.address(f"{kept}/report/index.html")
+            if summary.runs or not (is_same and _is_newest(store, f"{kept}/report", page)):
+                view.phase("writing the report")
+                from rgr_dist.analysis.report.publish import publish  # all that fits and draws
+
+                page = publish(results, store)
+        _tell(results, page, console, summary, as_typed(study, out, set_))
+
+
+def _is_newest(store: Store, folder: str, page: str) -> bool:
+    """Whether a page was written after every run of the store."""
+    times = {store.address(f"{folder}/{one.base_name}"): one.mtime for one in store.files(folder)}
+    runs = [one.mtime for one in store.files("runs")]
+    return page in times and all(one is not None and one <= times[page] for one in runs)
 
 
 def _tell(
@@ -144,7 +158,6 @@ def _tell(
     Raises:
         Exit: some runs failed.
     """
-    from rgr_dist.analysis.report.publish import headline
     from rgr_dist.analysis.tables import best
     from rgr_dist.analysis.wording import duration, plural
     from rgr_dist.cli.threshold_tables import print_thresholds
@@ -152,7 +165,10 @@ def _tell(
 
     study = results.study
     console.print()
-    say(headline(results))
+    if summary.runs:
+        from rgr_dist.analysis.report.publish import headline  # which loads what fits
+
+        say(headline(results))
     if study.record.finds == "D_K":
         print_thresholds(study, {"best": best(results)})
     use = f"{plural(summary.workers, 'worker')}, training {summary.utilisation:.0%} of the time"
@@ -165,7 +181,8 @@ def _tell(
     failed = summary.failed or summary.left_failed
     if not failed:
         first = shlex.quote(study.cell_names[study.cells[0].cell_id])
-        verb = "fit" if len(study.cells) > 2 else "thresholds"  # fewer cells have no law
+        found = best(results)["D_K"].notna().sum() if study.record.finds == "D_K" else 0
+        verb = "fit" if found >= LEAST_CELLS else "thresholds"
         say(f"next: rgr {verb} {asked}, or rgr explain {asked} --cell {first}")
     if diverged := divergence(results.searched):
         say_error(diverged)
