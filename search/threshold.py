@@ -90,9 +90,8 @@ class Result:
             nothing was found, the largest fail.
         low, high: if found, the ends of App. A.2's interval, None where not determined. Otherwise
             the smallest value not excluded, and the smallest known to pass.
-        fresh: the probe of the threshold on fresh seeds; None where that was not asked.
-        first_value: the smallest value that passes on the first seeds: the threshold of a search
-            that confirms nothing.
+        fresh: the probe of the threshold on fresh seeds, if it was asked.
+        first_value: the smallest value that passes on the first seeds alone.
         fails_above: larger values that fail: the score does not rise with every value.
         why: the status in a sentence.
     """
@@ -108,11 +107,6 @@ class Result:
     first_value: int | None
     fails_above: tuple[int, ...]
     why: str
-
-    @property
-    def cost(self) -> int | None:
-        """The cost at the threshold; None unless found."""
-        return None if self.value is None else self.arm * self.value
 
 
 class Missing(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rgr_dist.planning.budgets import trained_steps
+from rgr_dist.planning.listing import failures
 from rgr_dist.planning.search_of import stored_search
 from rgr_dist.planning.tables import finite, is_confirmed
 from rgr_dist.search.threshold import Search
@@ -42,6 +43,8 @@ def explain_cell(
         "runs": len(runs),
         "steps": int(trained_steps(runs).sum()),
     }
+    if lost := failures(runs):
+        facts["failures"] = lost
     if (best := known.best()) and study.record.finds_thresholds:
         result = known.result(best.arm)
         facts["found"] = (

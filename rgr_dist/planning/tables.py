@@ -85,7 +85,10 @@ def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
     sizes, rows = study.search.sizes, []
     for cell in study.cells:
         asked: dict[Key, int] = {}
-        for need, _, scores in portfolio.search(cell.cell_id).decisions:
+        search = portfolio.search(cell.cell_id)
+        seen = [(need, scores) for need, _, scores in search.decisions]
+        seen += [(need, search.scores(need.key, need.want)) for need in search.needs]
+        for need, scores in seen:
             if need.want != "fresh seeds":
                 asked[need.key] = max(asked.get(need.key, 0), len(scores))
         rows += [

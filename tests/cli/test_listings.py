@@ -97,7 +97,7 @@ def test_a_study_without_runs_has_empty_answers_whatever_it_finds(
             assert {row["status"] for row in told["thresholds"]} <= {"open"}
     if study == "facts":  # whose ranks are not worked out
         assert call(["report", *ask[:3], *ask[5:]]) == 0
-    known = rgr.load(study, settings, out=store)
+    known = rgr.load(study, settings, store=store)
     assert set(known.thresholds()["status"]) == {"open"}
     assert len(known.best()) == len(load_study(study, settings).cells)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.planning.budgets import smaller_limits, trained_steps
@@ -161,21 +160,6 @@ def test_a_seed_that_raises_costs_the_others_of_its_wave_nothing(tmp_path: Path)
     rows = rows_of(recorder, Probe(recorder.study.cells[0].cell_id, 4, 1, (0, 1, 2)))
     assert [row["stop_reason"] for row in rows] == ["max_steps", "failed", "max_steps"]
     assert rows[1]["error"].endswith("MemoryError: of seed 1")
-
-
-def test_a_score_that_cannot_be_stored_is_not_told(tmp_path: Path) -> None:
-    study = study_of()
-    recorder = recorder_of(study, tmp_path)
-    probe = Probe(study.cells[0].cell_id, 1, 9, (0,))
-    (row,) = rows_of(recorder, probe)
-    with pytest.raises(Exception, match="convert"):
-        recorder.record("trial", probe, {"rows": [row | {"score": "none"}]})
-    assert recorder.portfolio.scores(probe.cell, probe.key) == {}
-    assert recorder.summary == Summary()
-    record(recorder, probe)
-    assert recorder.portfolio.scores(probe.cell, probe.key) == {0: 1.0}
-    recorder.record("again", probe, {"rows": [row | {"score": 0.25}]})
-    assert recorder.portfolio.scores(probe.cell, probe.key) == {0: 1.0}, "the first one counts"
 
 
 def test_runs_that_no_worker_could_train_are_stored_with_the_reason(tmp_path: Path) -> None:
