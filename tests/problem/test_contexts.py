@@ -13,7 +13,7 @@ from scipy import stats
 from rgr_dist.problem.contexts import draw_contexts, edges_within, rate_word
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
-from tests.problem.plain_sampler import law_of_contexts, literal_context
+from tests.oracles.sampler import law_of_contexts, literal_context
 
 STREAM = Stream.of("problem", "train", 0)
 KEY = (STREAM.key0, STREAM.key1)

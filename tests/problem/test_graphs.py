@@ -15,7 +15,7 @@ from rgr_dist.problem.graphs import Neighbours, sample_graph, sample_regular
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
-from tests.problem.plain_sampler import literal_regular
+from tests.oracles.sampler import literal_regular
 
 SIZES = st.integers(2, 24).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m - 1)))
 

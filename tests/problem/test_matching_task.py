@@ -18,7 +18,7 @@ from rgr_dist.problem.matching_task import MatchingTask, draw_examples, initial_
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
-from tests.problem.plain_sampler import philox4x32_10
+from tests.oracles.sampler import philox4x32_10
 
 STREAM = Stream.of("problem", "matching train", 0)
 FIRSTS = st.sampled_from([0, 1, 12_345, 2**32 - 2, 2**40])

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rgr_dist.problem.streams import Stream, philox
-from tests.problem.plain_sampler import philox4x32_10
+from tests.oracles.sampler import philox4x32_10
 
 # Known-answer vectors of Random123 (kat_vectors, philox4x32 10): counter, key, result.
 KNOWN_ANSWERS = [
