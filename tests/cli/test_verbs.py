@@ -184,9 +184,9 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("ray job submit", "run", "small.yaml", "--address", "ray://host:10001")
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")
-    refused("--store: empty", "run", "small.yaml", "--store", "")
-    refused("not of the form HOST:PORT", "run", "small.yaml", "--address", "nowhere")
-    refused("no Ray cluster answers there", "run", "small.yaml", "--address", "..:1")
+    refused("--store : cannot be opened", "run", "small.yaml", "--store", "")
+    refused("--address nowhere", "run", "small.yaml", "--address", "nowhere")
+    refused("--address ..:1", "run", "small.yaml", "--address", "..:1")
 
 
 def test_a_study_of_two_cells_has_no_law_and_says_so(
