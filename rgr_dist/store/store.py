@@ -110,6 +110,11 @@ class Store(Storage):
         finally:
             self._held.discard(study)
             lock.release()
+            if [path.name for path in folder.iterdir()] == [".lock"]:  # nothing was stored
+                (folder / ".lock").unlink(missing_ok=True)
+                with suppress(OSError):  # others are in use
+                    for path in (folder, folder.parent, self.local_path):
+                        path.rmdir()
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.

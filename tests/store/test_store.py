@@ -212,6 +212,7 @@ def test_a_second_driver_of_a_study_is_refused_until_the_first_has_ended(tmp_pat
         pass
     with store.held("other"), store.held("other"):
         store.append([run_row(seed=99_999)])
+    assert not (tmp_path / "studies/other").exists(), "nothing was stored of it"
     first.kill()
     first.communicate()
     with store.held("mine"):
