@@ -185,8 +185,6 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")
     refused("--store : cannot be opened", "run", "small.yaml", "--store", "")
-    refused("--address nowhere", "run", "small.yaml", "--address", "nowhere")
-    refused("--address ..:1", "run", "small.yaml", "--address", "..:1")
 
 
 def test_a_study_of_two_cells_has_no_law_and_says_so(
@@ -270,3 +268,14 @@ def test_head_counts_given_to_run_are_answered_with_the_key_of_the_study(
     refused: Refused,
 ) -> None:
     refused("--set search.heads", "run", "quickstart", "--heads", "4")
+
+
+@pytest.mark.parametrize("address", ["nowhere", "..:1"])
+def test_a_cluster_that_is_not_there_is_told_in_one_line(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, store = str(write_study(tmp_path)), str(tmp_path / "results")
+    assert call(["run", study, "--store", store, "--address", address]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"rgr: --address {address}")
+    assert not (tmp_path / "results/runs").exists()
