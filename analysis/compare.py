@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rgr_dist.analysis.accuracy import accuracy
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.rows import Row, rows_of
-from rgr_dist.analysis.splits.accuracy import splits_of
-from rgr_dist.analysis.thresholds.best_heads import best_of
+from rgr_dist.analysis.tables import best
 from rgr_dist.analysis.wording import number, plural, three_digits
+from rgr_dist.planning.budgets import records
 from rgr_dist.search.seed_test import t_interval
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
+
+Row = dict[str, Any]
 
 BESIDE = ("D_K", "D_K_low", "D_K_high", "h_star", "d_k", "status")
 """What a row has of both cells."""
@@ -72,12 +75,11 @@ def compare(sides: Sequence[Side]) -> pd.DataFrame:
     Raises:
         StudyError: they measure different things, or facts, or have no cell in common.
     """
-    records = [cell.record for side in sides for cell in side.cells]
-    if len({one.finds_thresholds for one in records}) > 1 or any(
-        one.holds == "facts" for one in records
-    ):
+    models = [cell.record for side in sides for cell in side.cells]
+    kinds = {one.finds for one in models}
+    if len(kinds) > 1 or kinds == {"D_V"}:
         raise StudyError("give two studies of thresholds D_K, or two of accuracy")
-    row_of = _thresholds if records[0].finds_thresholds else _accuracies
+    row_of = _thresholds if kinds == {"D_K"} else _accuracies
     first, rows = sides[0], list[Row]()
     for second in sides[1:]:
         for one, other in _partners(first, second):
@@ -95,12 +97,12 @@ def _partners(first: Side, second: Side) -> Iterable[tuple[Cell, Cell]]:
         alike = [cell for cell in first.cells if cell.name == one.name]
         others = [cell for cell in second.cells if cell.name == one.name]
         telling = _telling(first.results.study, alike) | _telling(second.results.study, others)
-        own = first.results.study.keys_of(one)
+        alike_in = telling - {first.apart_by}
+        own, theirs = first.results.study.keys_of(one), second.results.study.keys_of
         same = [
             other
             for other in others
-            for keys in [second.results.study.keys_of(other)]
-            if all(own.get(key) == keys.get(key) for key in telling - {first.apart_by})
+            if all(theirs(other).get(key) == own.get(key) for key in alike_in)
         ]
         if len(same) == 1:
             yield one, same[0]
@@ -114,7 +116,7 @@ def _telling(study: Study, cells: Sequence[Cell]) -> set[str]:
 
 def _thresholds(a: StudyResults, one: Cell, b: StudyResults, other: Cell) -> list[Row]:
     first, second = (
-        next(row for row in rows_of(best_of(results)) if row["cell_id"] == cell.cell_id)
+        next(row for row in records(best(results)) if row["cell_id"] == cell.cell_id)
         for results, cell in ((a, one), (b, other))
     )
     row = {
@@ -137,39 +139,37 @@ def _accuracies(a: StudyResults, one: Cell, b: StudyResults, other: Cell) -> lis
     sizes = ["D_K", "h"]
     first, second = (
         table.loc[table["cell_id"] == cell.cell_id, [*sizes, "accuracy"]]
-        for table, cell in ((splits_of(a), one), (splits_of(b), other))
+        for table, cell in ((accuracy(a), one), (accuracy(b), other))
     )
     beside = first.merge(second, on=sizes, suffixes=("_a", "_b"))
-    return rows_of(beside.assign(difference=beside["accuracy_b"] - beside["accuracy_a"]))
+    return records(beside.assign(difference=beside["accuracy_b"] - beside["accuracy_a"]))
 
 
 def sentence(table: pd.DataFrame) -> str:
-    """What each second side needs against the first, over the cells of both.
+    """What each second side needs against the first, on average over the cells of both.
 
-    The mean of the ratios is geometric. Cells of one size count as one: they are not independent
+    The mean of ratios is geometric. Cells of one size count as one: they are no independent
     evidence.
     """
-    name = "difference" if "difference" in table else "ratio"
-    first = table["first"].iloc[0]
-    said = [_mean(own, name) for _, own in table.groupby("second", sort=False)]
-    what = "the accuracy" if name == "difference" else "the D_K*"
-    return f"Against {what} of {first}: {'; '.join(said)}."
+    is_ratio = "ratio" in table
+    what = "D_K* over that of" if is_ratio else "Accuracy minus that of"
+    said = [_mean(own, is_ratio) for _, own in table.groupby("second", sort=False)]
+    return f"{what} {table['first'].iloc[0]}: {', '.join(said)}."
 
 
-def _mean(own: pd.DataFrame, name: str) -> str:
-    known, second = own[own[name].notna()], own["second"].iloc[0]
+def _mean(own: pd.DataFrame, is_ratio: bool) -> str:
+    name, second = "ratio" if is_ratio else "difference", own["second"].iloc[0]
+    known = own[own[name].notna()]
     if known.empty:
-        return f"{second} has no cell that is known in both"
+        return f"{second} not known in any cell"
     values = known[name].astype("float64")
-    is_ratio = name == "ratio"
     values = values.map(math.log) if is_ratio else values
-    by_size = values.groupby([known["m"], known["d_model"]])
-    means = by_size.mean().to_list()
+    means = values.groupby([known["m"], known["d_model"]]).mean().to_list()
 
     def shown(value: float) -> str:
         return three_digits(math.exp(value)) if is_ratio else number(value, "+.3f")
 
     ends = t_interval(means)
     limits = "" if ends is None else f" [{shown(ends[0])} to {shown(ends[1])}]"
-    times = "times that" if is_ratio else "on average"
-    return f"{second} {shown(float(np.mean(means)))}{limits} {times}, {plural(len(known), 'cell')}"
+    cells = plural(len(known), "cell" if is_ratio else "split")
+    return f"{second} {shown(float(np.mean(means)))}{limits} ({cells})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from rgr_dist.analysis.drawing.panel import Figure
+    from rgr_dist.study.study import Study
 
 
 class Answer:
@@ -65,9 +65,9 @@ class Curves(Answer):
             ``n_seeds`` that ran.
     """
 
-    def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
+    def __init__(self, table: pd.DataFrame, study: Study) -> None:
         super().__init__([], table)
-        self._draw = draw
+        self._study = study
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Canvas:
         """The curves as a matplotlib figure: a panel for each cell, a line for each head count.
@@ -75,9 +75,9 @@ class Curves(Answer):
         Args:
             ax: axes to draw into, one for each panel.
         """
-        from rgr_dist.analysis.drawing.plot import plot
+        from rgr_dist.analysis.report import curves_figure
 
-        return plot(self._draw(), ax)
+        return curves_figure(self.table, self._study).canvas(ax=ax)
 
 
 def as_html(lines: Sequence[str], table: pd.DataFrame) -> str:

@@ -39,10 +39,12 @@ class LiveView(View):
     Args:
         console: where to draw; a table if it is a terminal or a notebook, else a line for each
             finding.
-        on_stored: called after the study's tables have been written.
+        on_stored: called with how far the study is, after its tables have been written.
     """
 
-    def __init__(self, console: Console, on_stored: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, console: Console, on_stored: Callable[[str], None] = lambda words: None
+    ) -> None:
         self.console, self.on_stored = console, on_stored
         self._drawn, self._said, self._began = 0.0, time.monotonic(), time.monotonic()
         self._phase, self._words, self._share = "", "", 0.0
@@ -85,7 +87,7 @@ class LiveView(View):
 
     def stored(self) -> None:
         """Call ``on_stored``."""
-        self.on_stored()
+        self.on_stored(self._words)
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Draw the state of the study, unless it was drawn a moment ago."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from rgr_dist.analysis.drawing.panel import Figure
     from rgr_dist.analysis.load import StudyResults
 
 
@@ -183,7 +182,7 @@ class Study:
         finally:
             self.__dict__.pop("_results", None)  # runs stored since are read
         if show:
-            from rgr_dist.analysis.report.publish import headline
+            from rgr_dist.analysis.report import headline
 
             print(headline(self._results))
         return self
@@ -304,30 +303,20 @@ class Study:
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = self._heads(h)
         chosen = None if cell is None else cell_named(self.study, cell)
-        from rgr_dist.analysis.thresholds.rows import cells_of, drawn_cells_of
-        from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
+        from rgr_dist.analysis.probes import probes
 
-        table, rows = probes_of(self._results), probe_rows_of(self._results)
-        cells = drawn_cells_of(self._results)
+        table = probes(self._results)
         if heads:
-            table, rows = table[table["h"].isin(heads)], [r for r in rows if r["h"] in heads]
+            table = table[table["h"].isin(heads)]
         if chosen is not None:
             table = table[table["cell_id"] == chosen.cell_id]
-            rows = [row for row in rows if row["cell_id"] == chosen.cell_id]
-            cells = [row for row in cells_of(self._results) if row["cell_id"] == chosen.cell_id]
-
-        def draw() -> Figure:
-            from rgr_dist.analysis.transitions.curves_figure import draw_curves
-
-            return draw_curves(cells, rows, self.search.target, self.study.record.minimised)
-
-        return Curves(table.reset_index(drop=True), draw)
+        return Curves(table.reset_index(drop=True), self.study)
 
     def figures(self) -> list[str]:
         """The names of the figures of the study's report."""
-        from rgr_dist.analysis.report.contents import figures, sections
+        from rgr_dist.analysis.report import figures
 
-        return [figure.name for figure in figures(sections(self._results))]
+        return [*figures(self._results)]
 
     def figure(
         self, name: str, ax: Axes | Sequence[Axes] | None = None, width: float | None = None
@@ -337,18 +326,17 @@ class Study:
         Args:
             name: one of ``figures()``.
             ax: axes to draw into, one for each panel; a new figure if none are given.
-            width: of the new figure, in inches; by default that of a paper's column or page.
+            width: of the new figure, in inches; by default a paper's column, or two.
 
         Raises:
-            StudyError: the report has no such figure, or ``ax`` does not match its panels.
+            StudyError: the report has no such figure, or ``ax`` has fewer axes than it has panels.
         """
-        from rgr_dist.analysis.drawing.plot import plot
-        from rgr_dist.analysis.report.contents import figures, sections
+        from rgr_dist.analysis.report import figures_named
 
-        return plot(figures(sections(self._results), [name])[0], ax, width)
+        return figures_named(self._results, [name])[0].canvas(width, ax)
 
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""
-        from rgr_dist.analysis.report.publish import publish
+        from rgr_dist.analysis.report import publish
 
         return publish(self._results, self.store)

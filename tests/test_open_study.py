@@ -79,9 +79,10 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
 
 
 def test_figures_are_those_of_the_report(study: rgr.Study) -> None:
-    assert {"splits", "curves"} <= {*study.figures()}
+    assert {"heads", "curves"} <= {*study.figures()}
     canvas = Canvas()
     assert study.figure("curves", canvas.subplots(1, len(study.cells))) is canvas
+    assert study.figure("curves", width=5).get_figwidth() == 5
     with pytest.raises(StudyError, match="no figure 'laws'; its figures: "):
         study.figure("laws")
 
@@ -205,7 +206,6 @@ def test_overrides_may_come_in_any_sequence(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda study: study.figure(["law"]), "the page has no figure ['law']; its figures: "),
         (lambda study: study.curves(h=True), "h: True is no integer; give a head count"),
         (lambda study: rgr.Study(name="a\x00b\ud800", cells=[{"m": 8, "d_model": 8}]), "name: "),
     ],

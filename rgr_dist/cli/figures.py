@@ -23,7 +23,9 @@ def figures(
     ] = "pdf",
     width: Annotated[
         float | None,
-        typer.Option(min=1, max=50, help="Inches; by default a column (3.4) or a page (7)."),
+        typer.Option(
+            min=1, max=50, help="Inches; by default one column of a paper (3.3), or two (6.9)."
+        ),
     ] = None,
     to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path(),
     out: Out = "results",
@@ -31,12 +33,12 @@ def figures(
 ) -> None:
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
     os.environ.pop("MPLBACKEND", None)  # files need no window, nor one that is there
-    from rgr_dist.analysis.drawing.plot import as_file
-    from rgr_dist.analysis.report import contents
+    from rgr_dist.analysis.figures.style import as_file
+    from rgr_dist.analysis.report import figures_named
     from rgr_dist.store.storage import write_atomically
 
     with stored_results(study, set_, out) as (results, _):
-        drawn = contents.figures(contents.sections(results), figure or ())
+        drawn = figures_named(results, figure or ())
     paths = [to / f"{results.study.name}-{each.name}.{kind}" for each in drawn]
     for path in paths:
         check_output("--to", path)

@@ -202,7 +202,7 @@ def sizes_of(text: str) -> dict[str, int]:
 
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report into the store; prints where its page is."""
-    from rgr_dist.analysis.report.publish import publish
+    from rgr_dist.analysis.report import publish
 
     with stored_results(study, set_, out) as (results, store):
         print(shown(publish(results, store)))

@@ -108,13 +108,13 @@ def run(
 
         due = time.monotonic() + REPORT_AFTER
 
-        def keep_report() -> None:
+        def keep_report(words: str) -> None:
             """Write the report of a running study, in a fiftieth of the time."""
             nonlocal due
             if (began := time.monotonic()) > due:
-                from rgr_dist.analysis.report.publish import publish
+                from rgr_dist.analysis.report import write_page
 
-                publish(open_results(resolved, store), store)
+                write_page(resolved, store, words.replace("  ", ", "))
                 due = time.monotonic() + 50 * (time.monotonic() - began)
 
         console = Console(file=sys.stdout)  # stays visible, while what others print is discarded
@@ -129,7 +129,7 @@ def run(
             page = store.address(f"{kept}/report/index.html")
             if summary.runs or not (is_same and _is_newest(store, f"{kept}/report", page)):
                 view.phase("writing the report")
-                from rgr_dist.analysis.report.publish import publish  # all that fits and draws
+                from rgr_dist.analysis.report import publish  # all that fits and draws
 
                 page = publish(results, store)
         _tell(results, page, console, summary, as_typed(study, out, set_))
@@ -166,7 +166,7 @@ def _tell(
     study = results.study
     console.print()
     if summary.runs:
-        from rgr_dist.analysis.report.publish import headline  # which loads what fits
+        from rgr_dist.analysis.report import headline  # which loads what fits
 
         say(headline(results))
     if study.record.finds == "D_K":

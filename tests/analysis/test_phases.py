@@ -7,16 +7,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
 from rgr_dist.analysis.phases import one_head_finding, phases
-from rgr_dist.analysis.report.contents import sections
-from rgr_dist.analysis.report.sections import state
-from rgr_dist.analysis.thresholds.best_heads import best_of
+from rgr_dist.analysis.report import figures, sections
+from rgr_dist.analysis.tables import best
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.planning.search_of import StoredSearch, open_portfolio
+from rgr_dist.planning.search_of import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
@@ -110,10 +108,16 @@ def test_a_decided_size_is_finished_though_the_study_lists_more_heads(study: Stu
     runs = [row for cell in study.cells if cell.model == "one-head" for row in made(cell)]
     search = open_portfolio(study, made_up.results_of(study, runs, []).runs)
     rows = threshold_rows(study, search)
-    best = best_of(made_up.results_of(study, runs, rows)).set_index("model")
-    assert set(best.loc["one-head", "status"]) <= {"found", "censored"}
-    stored = StoredSearch(pd.DataFrame(runs), [], {}, search)
-    assert state.section(results_of(study, set()), stored).shown[0].rows
+    table = best(made_up.results_of(study, runs, rows)).set_index("model")
+    assert set(table.loc["one-head", "status"]) <= {"found", "censored"}
+
+
+def test_the_page_has_the_phases_and_no_thresholds(study: Study) -> None:
+    results = results_of(study, {(16, 8, 1000), (16, 8, 4000)})
+    assert [one.name for one in sections(results)] == ["widest", "measured"]
+    axes = figures(results)["phases"].canvas().axes
+    marks = sum(str(line.get_gid()).startswith("tip") for ax in axes for line in ax.get_lines())
+    assert marks == len(phases(results))
 
 
 def test_a_draw_without_a_decision_is_not_counted_as_proved(study: Study) -> None:
@@ -141,4 +145,4 @@ def test_a_study_of_one_head_says_where_it_can_be_right_and_fits_no_law() -> Non
     told = one_head_finding(results)
     assert f"at {sum(can)};" in told
     assert f"rules out {sum(none)}." in told
-    assert not {"law", "laws"} & {section.name for section in sections(results)}
+    assert "law" not in figures(results)

@@ -71,10 +71,10 @@ def test_figures_are_written_as_files(
     study, store = str(finished / "small.yaml"), str(finished / "results")
     refused("no figure 'laws'", "figures", study, "--store", store, "--figure", "laws")
     refused("--to file", "figures", study, "--store", store, "--to", "file")
-    assert call(["figures", study, "--store", store, "--to", "drawn", "--figure", "splits"]) == 0
+    assert call(["figures", study, "--store", store, "--to", "drawn", "--figure", "heads"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
-    assert capsys.readouterr().out == "drawn/small-splits.pdf\n"
-    assert drawn.name == "small-splits.pdf"
+    assert capsys.readouterr().out == "drawn/small-heads.pdf\n"
+    assert drawn.name == "small-heads.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
 
 

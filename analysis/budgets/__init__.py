@@ -1,1 +1,0 @@
-"""Thresholds as the step limit grows."""

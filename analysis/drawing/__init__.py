@@ -1,1 +1,0 @@
-"""What figures are made of, and how they are drawn."""

@@ -1,0 +1,77 @@
+"""The smallest width of each cell against the quantity that the law says it grows with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from rgr_dist.analysis.figures import style
+
+SCALE = "m′ log₂ m / d_model"
+
+
+def law(
+    best: pd.DataFrame,
+    ours: Mapping[str, Any] | None = None,
+    paper: float | None = None,
+    *,
+    ax: Axes | None = None,
+    width: float = style.COLUMN,
+) -> Axes:
+    """D_K* of each cell with its interval against m′ log₂ m / d_model.
+
+    Args:
+        best: rows of ``tables.best``.
+        ours: the row of the paper's form in ``growth.laws``: its c is drawn, with its interval.
+        paper: the paper's own constant.
+    """
+    (ax,) = style.axes_of(ax, 1, width, min(3.4, 0.85 * width))
+    shown = best[best["D_K"].notna() | best["D_K_low"].notna()]
+    style.log_axis(ax, "x", shown["scale"], SCALE)
+    ends = [value for name in ("D_K", "D_K_low", "D_K_high") for value in shown[name].dropna()]
+    style.log_axis(ax, "y", ends, "D_K*")
+    x = np.geomspace(*ax.get_xlim(), 2)
+    lines: list[tuple[Any, str]] = []
+    if ours is not None:
+        c, low, high = (ours[name]["c"] for name in ("parameters", "low", "high"))
+        if low is not None and high is not None:
+            band = ax.fill_between(x, low * x, high * x, color=style.LIGHT["line"], linewidth=0)
+            band.set_gid("band")
+        (line,) = ax.plot(x, c * x, color=style.LIGHT["ink"])
+        lines.append((line, f"ours, {c:.3g} x"))
+    if paper is not None:
+        (line,) = ax.plot(x, paper * x, color=style.LIGHT["soft"], linestyle=(0, (5, 3)))
+        lines.append((line, f"the paper, {paper:g} x"))
+    for row in shown.to_dict("records"):
+        _draw(ax, row)
+    style.legend(ax, shown["h_star"].dropna(), lines)
+    return ax
+
+
+def _draw(ax: Axes, row: Mapping[Any, Any]) -> None:
+    x, h = float(row["scale"]), None if pd.isna(row["h_star"]) else int(row["h_star"])
+    if pd.isna(row["D_K"]):
+        style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}")
+        return
+    low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
+    style.bar(ax, x, low, high, h)
+    tip = f"{row['cell']}: D_K* = {row['D_K']} [{low}–{high}], h* = {h}, d_k = {row['d_k']}"
+    style.mark(ax, x, row["D_K"], tip, h, hollow=row["status"] == "open")
+
+
+def h_star(best: pd.DataFrame, *, ax: Axes | None = None, width: float = style.COLUMN) -> Axes:
+    """h* of each cell, with the head counts that cannot be told from it, against m′ / d_model."""
+    (ax,) = style.axes_of(ax, 1, width, min(2.2, 0.6 * width))
+    shown = best[best["h_star"].notna()]
+    style.log_axis(ax, "x", shown["compression"], "m′ / d_model")
+    style.log_axis(ax, "y", [*shown["h_low"], *shown["h_high"]], "h*")
+    for row in shown.to_dict("records"):
+        h, ends = int(row["h_star"]), (row["h_low"], row["h_high"])
+        style.bar(ax, row["compression"], *ends, h)
+        tip = f"{row['cell']}: h* = {h}, alike: {ends[0]}–{ends[1]}"
+        style.mark(ax, row["compression"], h, tip, h, hollow=row["status"] == "open")
+    return ax

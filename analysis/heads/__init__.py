@@ -1,1 +1,0 @@
-"""How thresholds depend on the number of heads."""

@@ -1,1 +1,0 @@
-"""What a page is made of, and how it is rendered."""

@@ -1,1 +1,0 @@
-"""Accuracy of a transformer by its split among heads."""

@@ -1,1 +1,0 @@
-"""Bounds and constructions compared with training."""

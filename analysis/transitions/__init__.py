@@ -1,1 +1,0 @@
-"""How scores and shares of passing seeds rise with D_K."""
