@@ -38,7 +38,7 @@ def study() -> Study:
             "model": ["max", {"construction": "one-head"}, OURS],
             "cells": [{"m": [16, 32, 64], "d_model": 8}],
             "training": {"max_steps": LIMITS},
-            "search": {"mode": "widest", "heads": [1, 2, 8], "seeds": 2, "intervals": False},
+            "search": {"mode": "grid", "D_K": "widest", "heads": [1, 2, 8], "seeds": 2},
         }
     )
 
