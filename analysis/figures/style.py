@@ -124,7 +124,13 @@ class Figure:
 
 
 class Sheet(Canvas):
-    """A figure of its own, not the axes of somebody else's."""
+    """A figure of its own, not the axes of somebody else's; a notebook displays it."""
+
+    def _repr_svg_(self) -> str:
+        file = io.StringIO()
+        with mpl.rc_context({"svg.fonttype": "path"}):
+            self.savefig(file, format="svg")
+        return file.getvalue()[file.getvalue().index("<svg") :]
 
 
 def axes_of(
