@@ -121,7 +121,7 @@ def test_a_study_from_keywords_is_checked_as_a_file_is(
             {"cells": [{"m": [24, 25], "d_model": 8}]},
         ),
         ({"search": {"heads": np.arange(1, 5)}}, {"search": {"heads": [1, 2, 3, 4]}}),
-        ({"training": {"max_steps": (100, 200)}}, {"training": {"max_steps": [100, 200]}}),
+        ({"training": {"max_steps": (500, 1000)}}, {"training": {"max_steps": [500, 1000]}}),
         ({"training": {"learning_rate": np.array([0.5])}}, {"training": {"learning_rate": [0.5]}}),
         ({"model": ("max", "softmax")}, {"model": ["max", "softmax"]}),
         (

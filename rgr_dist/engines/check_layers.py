@@ -82,14 +82,15 @@ def _within(place: str) -> Iterator[None]:
     """Turn what a layer does wrong, or raises, into a one-line ``LayerError`` that names it."""
     try:
         yield
+    except LayerError as error:
+        raise LayerError(f"model {place}: {error}") from None
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
         said = "an error without a message"
         with suppress(Exception):
             said = " ".join(str(error).split())[:LONGEST]
-        kind = "" if isinstance(error, LayerError) else f"{type(error).__name__}: "
-        raise LayerError(f"model {place}: {kind}{said}") from None
+        raise LayerError(f"model {place}: {type(error).__name__}: {said}") from None
 
 
 def _check(run: Run) -> None:

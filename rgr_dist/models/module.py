@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+AT_ONCE = 8
+"""Contexts that a module scores at once: one that keeps a cache may have made it for few."""
+
 
 class ModuleLayer:
     """The module of one seed. It is trained itself, so whatever it keeps is its own.
@@ -65,4 +68,6 @@ class ModuleLayer:
 
     def scores(self, X: Tensor, p: Mapping[str, Tensor]) -> Tensor:
         """The module's scores [b, l, l] of contexts [b, l, d_model], or [l, l] of one context."""
-        return self(X[None])[0] if X.dim() == 2 else self(X)
+        if X.dim() == 2:
+            return self(X[None])[0]
+        return torch.cat([self(some) for some in X.split(AT_ONCE)])

@@ -31,7 +31,7 @@ class Cell(Spec):
 
     model: ModelName = "max"
     graph: Graph = Permutation()
-    m: Annotated[Count, Field(ge=2)]
+    m: Annotated[Count, Field(ge=2, le=2**24)]  # item numbers are exact in float32
     d_model: Count
     embedding: Embedding = Gaussian()
     context: Context = Context()

@@ -15,9 +15,15 @@ def check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model is searched along another axis, or does not take these head counts.
+        StudyError: the model is searched along another axis, does not take these head counts, or
+            a run would not end at a check.
     """
-    record = cell.record
+    record, limit, every = cell.record, cell.training.max_steps, cell.training.check_every
+    if record.task != "construction" and limit % every:
+        raise StudyError(
+            f"training.max_steps: {limit} is not a multiple of check_every, which is {every}; "
+            "a run ends at a check"
+        )
     if record.axis != search.axis:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"

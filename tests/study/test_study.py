@@ -123,12 +123,12 @@ def test_an_override_of_the_degree_holds_in_every_cell_and_only_one_is_not_in_it
 
 
 def test_an_override_holds_in_a_cell_that_has_a_value_of_its_own(tmp_path: Path) -> None:
-    own = {"m": 64, "d_model": 16, "training": {"patience": 2, "max_steps": 9}}
+    own = {"m": 64, "d_model": 16, "training": {"patience": 2, "max_steps": 1_500}}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(document(cells=[own])))
     (cell,) = load_study(str(tmp_path / "own.yaml"), ["training.patience=7"]).cells
-    assert (cell.training.patience, cell.training.max_steps) == (7, 9)
-    (cell,) = load_study(str(tmp_path / "own.yaml"), ["training={max_steps: 700}"]).cells
-    assert (cell.training.patience, cell.training.max_steps) == (5, 700)
+    assert (cell.training.patience, cell.training.max_steps) == (7, 1_500)
+    (cell,) = load_study(str(tmp_path / "own.yaml"), ["training={max_steps: 7000}"]).cells
+    assert (cell.training.patience, cell.training.max_steps) == (5, 7_000)
 
 
 def test_cells_expand_to_the_product_of_their_lists_in_order() -> None:
@@ -144,13 +144,13 @@ def test_a_cell_overrides_only_the_keys_it_names() -> None:
     study = parse_study(
         document(
             cells=[{"m": 8, "d_model": 2}, own],
-            training={"patience": 7, "max_steps": 9},
+            training={"patience": 7, "max_steps": 1_500},
             context={"length": 4, "positive_rate": 0.2},
         )
     )
     shared, changed = study.cells
-    assert (shared.training.patience, shared.training.max_steps) == (7, 9)
-    assert (changed.training.patience, changed.training.max_steps) == (2, 9)
+    assert (shared.training.patience, shared.training.max_steps) == (7, 1_500)
+    assert (changed.training.patience, changed.training.max_steps) == (2, 1_500)
     assert (shared.context.length, shared.context.positive_rate) == (4, 0.2)
     assert (changed.context.length, changed.context.positive_rate) == (8, 0.2)
 
@@ -160,8 +160,10 @@ def trainings() -> st.SearchStrategy[dict[str, Any]]:
     share = st.floats(0, 1)
     keys = {"learning_rate": positive, "sharpness": positive, "stop_score": share}
     keys |= {"initial_scale": positive, "initial": st.sampled_from(["deviation", "variance"])}
-    counts = ("max_steps", "check_every", "patience", "validation_contexts", "test_contexts")
+    counts = ("patience", "validation_contexts", "test_contexts")
     keys |= {key: st.integers(1, 10**6) for key in counts}
+    keys |= {"check_every": st.sampled_from([1, 20, 500, 2_000])}
+    keys |= {"max_steps": st.integers(1, 500).map(lambda count: 2_000 * count)}
     keys |= {"schedule": st.sampled_from(["constant", "cosine"])}
     return st.fixed_dictionaries({}, optional=keys)
 
