@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Study
-
-COST_KINDS: dict[str, Any] = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",
-    "runs": "int64", "failed": "int64", "at_limit": "int64", "given_up": "int64",
-    "spared": "int64", "steps": "int64", "seconds": "float64",
-}  # fmt: skip
 
 
 def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -61,42 +53,16 @@ def cost_of(results: StudyResults) -> pd.DataFrame:
     """What each cell of the study cost, in the study's order.
 
     Returns:
-        ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, given_up, spared, steps,
-        seconds``, all over every seed. runs includes those read off longer ones; steps and seconds
-        do not. failed counts runs that could not be trained, at_limit those that reached the step
-        limit, given_up those that ``training.give_up_below`` ended before it, spared the first
-        ``search.seeds`` seeds of each probe that were not run. steps are contexts; seconds are wall
-        time of one core or device, divided among the runs that trained together.
+        ``cell_id, m, d_model, degree, runs, failed, steps, seconds``, all over every seed. runs
+        includes those read off longer ones; steps and seconds do not. failed counts runs that could
+        not be trained. steps are contexts; seconds are wall time of one core or device, divided
+        among the runs that trained together.
     """
-    study = results.study
-    sizes = [*study.search.sizes.columns]
-    counted = [*sizes, "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
-    ours = asked(results.runs, study)
-    by_cell = dict(list(ours[counted].groupby(ours["cell_id"])))
-    nothing = ours[counted].iloc[:0]
-    rows = []
-    for cell in study.cells:
-        own = by_cell.get(cell.cell_id, nothing)
-        good = own[own["stop_reason"] != "failed"]
-        tried, probes = (
-            some[some["seed"] < study.search.seeds].groupby(sizes)["seed"].nunique()
-            for some in (own, good)
-        )
-        rows.append(
-            {
-                "cell_id": cell.cell_id,
-                "m": cell.m,
-                "d_model": cell.d_model,
-                "degree": cell.graph.degree,
-                "probes": len(probes),
-                "runs": len(own),
-                "failed": len(own) - len(good),
-                "at_limit": int((own["stop_reason"] == "max_steps").sum()),
-                "given_up": int((own["stop_reason"] == "given_up").sum()),
-                "spared": int((study.search.seeds - tried[probes.index]).sum()),
-                "steps": int(trained_steps(own).sum()),
-                "seconds": float(own["seconds"].sum()),
-            }
-        )
-    frame = pd.DataFrame(rows, columns=list(COST_KINDS), dtype="object")
-    return frame.astype(COST_KINDS)
+    ours = asked(results.runs, results.study)
+    ours = ours.assign(failed=ours["stop_reason"] == "failed", steps=trained_steps(ours), runs=1)
+    told = ours.groupby("cell_id")[["runs", "failed", "steps", "seconds"]].sum()
+    cells = [(one.cell_id, one.m, one.d_model, one.graph.degree) for one in results.study.cells]
+    table = pd.DataFrame(cells, columns=["cell_id", "m", "d_model", "degree"])
+    told = told.reindex(table["cell_id"]).fillna(0).reset_index(drop=True)
+    counts = dict.fromkeys(["runs", "failed", "steps"], "int64")
+    return pd.concat([table, told], axis=1).astype(counts | {"seconds": "float64"})

@@ -9,8 +9,8 @@ as in the cosine schedule: there each limit has runs of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -74,50 +74,6 @@ def records(runs: pd.DataFrame) -> list[Row]:
     objects = runs.astype(object)
     rows = objects.where(objects.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-class AtLimit(NamedTuple):
-    """What is known of a threshold's total width, such as D_K, at one step limit.
-
-    Attributes:
-        total: the width; None unless found, and while the search is open.
-        at_least: the least that the width can be, if the search ended without finding it.
-    """
-
-    total: float | None
-    at_least: float | None = None
-
-    @classmethod
-    def of(cls, status: str, total: float | None, low: float | None) -> AtLimit:
-        """From the columns of a row of the thresholds table."""
-        total = None if status == "open" else total
-        return cls(total, low if status in ("censored", "pruned") else None)
-
-
-def limited_by(
-    total: float | None, at_each: Sequence[AtLimit]
-) -> Literal["budget", "unknown"] | None:
-    """Whether longer training is seen to lower a threshold; other limits cannot be told from this.
-
-    Args:
-        total: the threshold's total width, such as D_K; None if there is no threshold.
-        at_each: what is known of it at every step limit, increasing.
-
-    Returns:
-        budget if the largest limit has a lower threshold, or the last two still differ; unknown if
-        those two agree; None if there is no threshold or a single limit, or if one of the last two
-        is not known.
-    """
-    if len(at_each) < 2 or total is None:
-        return None
-    (before, at_least), (last, _) = at_each[-2:]
-    if last is None:
-        return None
-    if before is None:
-        before = at_least
-    if last < total or (before is not None and last < before):
-        return "budget"
-    return None if before is None else "unknown"
 
 
 def trained_steps(runs: pd.DataFrame) -> pd.Series[Any]:

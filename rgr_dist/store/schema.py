@@ -92,11 +92,6 @@ THRESHOLDS = _table(
     ("fails_above", pa.list_(pa.int64()), "larger d_k that fail"),
     ("certificate", TEXT, "JSON: the probe that passes and the next one below, which fails"),
     ("because", TEXT, "the reason for the status, in words"),
-    (
-        "limited_by",
-        TEXT,
-        "by the study alone: budget if D_K falls with more steps, otherwise unknown",
-    ),
     ("n_edges", INT, "number of relations m'; null in older tables, where it is degree * m"),
     ("max_steps", LONG, "step limit of the threshold's runs"),
     ("confirmed", YES_NO, "whether it passes on fresh seeds; null if that was not asked"),
