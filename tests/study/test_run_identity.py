@@ -46,7 +46,7 @@ def test_a_whole_number_is_the_same_run_however_it_is_spelt() -> None:
 
 def test_every_part_of_the_science_changes_the_run() -> None:
     other_training = {
-        key: value / 2 if isinstance(value, float) else value + 1
+        key: value / 2 if isinstance(value, float) else 2 * value
         for key, value in PAPER["training"].items()
     } | {"initial_scale": 0.5, "initial": "variance", "schedule": "cosine"}
     runs = [

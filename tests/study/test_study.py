@@ -321,7 +321,7 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
 
 @pytest.mark.parametrize(
     ("given", "limits"),
-    [(700, [700]), ([700], [700]), ([900, 700], [700, 900])],
+    [(7000, [7000]), ([7000], [7000]), ([9000, 7000], [7000, 9000])],
 )
 def test_a_cell_has_a_threshold_for_each_of_its_step_limits(given: Any, limits: list[int]) -> None:
     for study in (
