@@ -71,8 +71,6 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
         assert study.curves(h=4, cell=cell).table.equals(study.curves([4], "m=16,d_model=8").table)
     with pytest.raises(StudyError, match="m=99"):
         study.curves(cell="m=99,d_model=8")
-    with pytest.raises(StudyError, match="cell 16: not in small; it has m=16,d_model=8; "):
-        study.explain(cell=16)
     for h in ("12", 2.0, ["1"]):
         with pytest.raises(StudyError, match=r"is no integer; give a head count"):
             study.curves(h=h)
@@ -260,3 +258,13 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
     assert call(ask) == 2
     assert "takes two studies" in capsys.readouterr().err
+
+
+def test_a_comparison_is_drawn_where_it_is_asked_for(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, store = str(finished / "small.yaml"), str(finished / "results")
+    both = ["compare", study, "--store", store, "--store", store]
+    assert call([*both, "--figures", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"]
+    assert (tmp_path / "small-small-beside.pdf").read_bytes().startswith(b"%PDF")

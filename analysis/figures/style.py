@@ -152,6 +152,7 @@ def axes_of(
         return given
     columns = max(1, min(panels, int(width / NARROWEST)))
     rows = math.ceil(panels / columns)
+    columns = math.ceil(panels / rows)  # six stand in two rows of three
     height = max(height, 0.6 * width / columns)
     canvas = Sheet(figsize=(width, rows * height))
     places = canvas.subplots(rows, columns, squeeze=False).ravel()

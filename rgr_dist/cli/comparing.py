@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +25,9 @@ def compare(
     by: Annotated[
         str | None, typer.Option(metavar="KEY", help="Compare the cells of one study by a key.")
     ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Draw both sides there, as PDF.")
+    ] = None,
     out: Stores = None,
     set_: Set = None,
     how: How = Format.TABLE,
@@ -37,6 +42,13 @@ def compare(
     from rgr_dist.cli.listing import Row
 
     table = compared(_sides(one, other, by, out or ["results"], set_))
+    if figures is not None:
+        from rgr_dist.analysis.figures.beside import beside
+        from rgr_dist.analysis.figures.style import Figure
+        from rgr_dist.cli.figures import write_files
+
+        stem = f"{Path(one).stem}-{Path(other or by or one).stem}"
+        write_files([Figure("beside", sentence(table), partial(beside, table))], stem, figures)
     found, rows = sentence(table), table.astype("object").where(table.notna(), None)
     records: list[Row] = [{str(key): row[key] for key in row} for row in rows.to_dict("records")]
     if how is not Format.TABLE:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rgr_dist.cli.options import Out, Set, StudyName, check_output
 from rgr_dist.cli.results import stored_results
 from rgr_dist.faults import UserError, shown
+
+if TYPE_CHECKING:
+    from rgr_dist.analysis.figures.style import Figure
 
 
 def figures(
@@ -32,21 +36,34 @@ def figures(
     set_: Set = None,
 ) -> None:
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
-    os.environ.pop("MPLBACKEND", None)  # files need no window, nor one that is there
-    from rgr_dist.analysis.figures.style import as_file
     from rgr_dist.analysis.report import figures_named
-    from rgr_dist.store.storage import write_atomically
 
     with stored_results(study, set_, out) as (results, _):
         drawn = figures_named(results, figure or ())
-    paths = [to / f"{results.study.name}-{each.name}.{kind}" for each in drawn]
-    for path in paths:
+    for path in write_files(drawn, results.study.name, to, kind, width):
+        print(shown(str(path)))
+
+
+def write_files(
+    drawn: Sequence[Figure], stem: str, to: Path, kind: str = "pdf", width: float | None = None
+) -> list[Path]:
+    """Write figures into a folder as ``STEM-NAME.KIND``; returns the files.
+
+    Raises:
+        UserError: the folder cannot be written to.
+    """
+    os.environ.pop("MPLBACKEND", None)  # files need no window, nor one that is there
+    from rgr_dist.analysis.figures.style import as_file
+
+    paths = []
+    for figure in drawn:
+        path = to / f"{stem}-{figure.name}.{kind}"
         check_output("--to", path)
-    files = [as_file(each, kind, width) for each in drawn]
-    for file, path in zip(files, paths, strict=True):
+        file = as_file(figure, kind, width)
         try:
             to.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, file, sync=False)
+            path.write_bytes(file)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None
-        print(shown(str(path)))
+        paths.append(path)
+    return paths
