@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 from rgr_dist.search.seed_test import Scores, SeedTest, Verdict, decimal
 
 Want = Literal["look", "verdict", "every seed", "fresh seeds"]
-"""Seeds of a probe: enough for a pass for now, enough for the verdict, all, or others than those
-before, which confirm a pass."""
+"""Which seeds of a probe: enough for a fail or for a pass for now; enough for the verdict; all of
+them; or fresh ones, which confirm a pass."""
 Status = Literal["found", "censored", "pruned", "open"]
 
 
@@ -89,9 +89,10 @@ class Result:
         passed, failed: the certificate: the probes at the threshold and at the value below it. If
             nothing was found, the largest fail.
         low, high: if found, the ends of App. A.2's interval, None where not determined. Otherwise
-            the smallest value not excluded, and the smallest known to pass.
+            the smallest value not excluded (if pruned, by the best cost alone), and the smallest
+            known to pass.
         fresh: the probe of the threshold on fresh seeds, if it was asked.
-        first_value: the smallest value that passes on the first seeds alone.
+        first_value: the smallest value that passes without its fresh seeds: the paper's threshold.
         fails_above: larger values that fail: the score does not rise with every value.
         why: the status in a sentence.
     """
@@ -142,11 +143,11 @@ class Search:
         self.needs: tuple[Need, ...] = ()
         self.decisions: list[Decision] = []
         self.verdicts: dict[int, dict[int, Verdict]] = {arm: {} for arm in plan.axes}
-        self.first_passes: dict[int, set[int]] = {arm: set() for arm in plan.axes}
-        self.certain: set[Key] = set()  # passes that hold over all seeds, not just for now
+        self.first_passes: dict[int, set[int]] = {arm: set() for arm in plan.axes}  # fresh apart
+        self.certain: set[Key] = set()  # probes whose verdict holds, not just for now
         self.complete: set[Key] = set()  # probes of which every seed was asked for
         self.confirmed: dict[Key, bool] = {}
-        self.intervals: dict[int, tuple[int | None, int | None]] = {}
+        self.intervals: dict[Key, tuple[int | None, int | None]] = {}
         self.open: set[int] = set()  # arms that a failed run leaves open
         self._best_cost: tuple[int, int | None] = (0, None)  # after so many decisions
         try:
@@ -188,10 +189,11 @@ class Search:
             if high is None or high >= cap:
                 if low >= cap:
                     return
-                at, why = cap - 1, f"near the best cost, {self.best_cost()}?"
-                if self.is_kept:
+                if self.is_unbounded:
                     at = self._grow(arm, low)
                     why = f"grow: fails at {axis[low - 1]}" if low else "no pass is known"
+                else:
+                    at, why = cap - 1, f"near the best cost, {self.best_cost()}?"
             elif high > low:
                 fails = f"fails at {axis[low - 1]}" if low else "no fail is known"
                 at, why = _middle(axis, low, high), f"bisect: {fails}, passes at {axis[high]}"
@@ -203,14 +205,14 @@ class Search:
             self._probe([Key(arm, axis[at])], "look", why)
 
     def _grow(self, arm: int, low: int) -> int:
-        """The place of about twice the largest fail, or of the guess."""
+        """The place nearest to twice the largest fail; without one, to the guess or best cost."""
         axis, (_, cost) = self.plan.axes[arm], self.plan.guess
         wanted = 2 * axis[low - 1] if low else (self.best_cost() or cost) / arm
         return max(low, min(range(len(axis)), key=lambda at: abs(axis[at] - wanted)))
 
     def _is_refuted(self) -> bool:
-        """Probe the best threshold, then those of kept arms, on fresh seeds; whether one fails."""
-        kept = [self.threshold(arm) for arm in self.plan.axes if self.is_kept]
+        """Probe the best threshold, then all if unbounded, on fresh seeds; whether one fails."""
+        kept = [self.threshold(arm) for arm in self.plan.axes if self.is_unbounded]
         for keys in ([self.best()], kept):
             new = [key for key in keys if key and key not in self.confirmed]
             self._probe(new, "fresh seeds", "confirm: does it pass on fresh seeds?")
@@ -226,7 +228,7 @@ class Search:
         above = [Key(key.arm, value) for value in axis[at:]]
         reach = self._edge(below, lambda scores: not test.may_reach(scores))
         clear = self._edge(above, test.surely_reaches)
-        self.intervals[key.arm] = (
+        self.intervals[key] = (
             None if reach is None else axis[at - reach],
             None if clear is None or clear == len(above) else axis[at + clear],
         )
@@ -347,7 +349,7 @@ class Search:
         return self._best_cost[1]
 
     @property
-    def is_kept(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether arms are searched to the end: nothing bounds them, or nothing shall."""
         return self.plan.keep_within is None or self.best_cost() is None
 
@@ -372,8 +374,8 @@ class Search:
         ends: tuple[int | None, int | None]
         if key and high is not None and high < cap:
             status, value, why = "found", key.value, f"passes at {key.value}, {fails}"
-            ends = self.intervals.get(arm, (None, None))
-        elif low == cap == len(axis):
+            ends = self.intervals.get(key, (None, None))
+        elif low == cap == len(axis) and arm not in self.open:
             status, why = "censored", f"no pass up to {axis[-1]}, the largest allowed"
             ends = (following, None)
         elif self.needs or arm in self.open:
@@ -428,7 +430,7 @@ def largest_kept(best: int, arm: int, keep_within: float) -> int:
 
 
 def _middle(axis: Sequence[int], low: int, high: int) -> int:
-    """Half the largest fail or pass where they lie far apart, as a ratio; else halfway."""
+    """Half the smallest pass if nothing fails; else the geometric mean, or the middle if near."""
     if not low:
         return min(range(high), key=lambda at: abs(axis[at] - axis[high] / 2))
     if axis[high] > 2 * axis[low - 1]:
