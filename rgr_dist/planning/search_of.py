@@ -186,11 +186,6 @@ def _failed(study: Study, runs: pd.DataFrame) -> list[tuple[str, Key, int]]:
     ]
 
 
-def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:
-    """The cells whose search still needs a run."""
-    return [cell for cell in study.cells if not portfolio.search(cell.cell_id).is_done]
-
-
 class Feed:
     """Connects a study's runs to its search: turns probes into runs, and tells the search of runs.
 
