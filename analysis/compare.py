@@ -73,11 +73,10 @@ def compare(sides: Sequence[Side]) -> pd.DataFrame:
         with ``accuracy_a, accuracy_b, difference``.
 
     Raises:
-        StudyError: they measure different things, or facts, or have no cell in common.
+        StudyError: they measure different things, or have no cell in common.
     """
-    models = [cell.record for side in sides for cell in side.cells]
-    kinds = {one.finds for one in models}
-    if len(kinds) > 1 or kinds == {"D_V"}:
+    kinds = {cell.record.finds for side in sides for cell in side.cells}
+    if len(kinds) > 1:
         raise StudyError("give two studies of thresholds D_K, or two of accuracy")
     row_of = _thresholds if kinds == {"D_K"} else _accuracies
     first, rows = sides[0], list[Row]()

@@ -79,13 +79,13 @@ def open_results(study: Study, store: Store) -> StudyResults:
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:
     """The study's tables, from its search as rebuilt from the store."""
-    sizes = list(study.search.sizes.config(1, 1))
+    columns = ["cell_id", "h", "d_k", "n_seeds"]
     return StudyResults(
         study=study,
         runs=search.runs,
         thresholds=pd.DataFrame(threshold_rows(study, search.portfolio), columns=THRESHOLDS.names),
-        asked=pd.DataFrame(
-            asked_probes(study, search.portfolio), columns=["cell_id", *sizes, "n_seeds"]
-        ).astype(dict.fromkeys([*sizes, "n_seeds"], "int64")),
+        asked=pd.DataFrame(asked_probes(study, search.portfolio), columns=columns).astype(
+            dict.fromkeys(columns[1:], "int64")
+        ),
         search=search.portfolio,
     )

@@ -45,7 +45,7 @@ def phases(results: StudyResults) -> pd.DataFrame:
     for family in dict.fromkeys(study.budgets.values()):
         if family[0].model != study.record.name:
             continue
-        for h in sorted(map(int, study.search.arms)):
+        for h in sorted(study.search.heads):
             trained = {one.training.max_steps: status.get((one.cell_id, h)) for one in family}
             rows.append(_row(family[-1], h, trained, _draws(results, family[-1], h)))
     return pd.DataFrame(rows).astype({"passes_within": "Int64"})

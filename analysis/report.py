@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
@@ -94,7 +95,10 @@ def headline(results: StudyResults) -> str:
         return phases.finding(results)
     if study.record.algorithm == "one-head":
         return phases.one_head_finding(results)
-    return "" if study.record.finds == "D_V" else findings.finding(results)
+    if (room := study.record.room) is not None:
+        told: str = resolve_name(room.section).finding(results)
+        return told
+    return findings.finding(results)
 
 
 def files(results: StudyResults) -> dict[str, bytes]:
@@ -105,6 +109,8 @@ def files(results: StudyResults) -> dict[str, bytes]:
         tables = told | tables
     else:
         tables["accuracy"] = accuracy(results)
+    if (room := results.study.record.room) is not None:
+        tables = resolve_name(room.section).tables(results) | tables
     written = {
         f"{name}.csv": table.to_csv(index=False, float_format="%.8g").encode()
         for name, table in tables.items()
@@ -154,6 +160,8 @@ def figures_named(results: StudyResults, names: Sequence[str] = ()) -> list[Figu
 
 
 def _kind(study: Study) -> str:
+    if study.record.room is not None:
+        return "room"
     if study.record.finds != "D_K":
         return study.record.finds
     if is_of_phases(study):
@@ -509,6 +517,14 @@ def what_heads_can_do(results: StudyResults) -> Section:
     return Section(name="widest", title=title, figures=[drawn], tables=[listed])
 
 
+def of_its_room(results: StudyResults) -> Section:
+    """What the room of the study's model shows."""
+    room = results.study.record.room
+    assert room is not None
+    section: Section = resolve_name(room.section).section(results)
+    return section
+
+
 def measured(results: StudyResults) -> Section:
     """How the study was measured: what differs from the paper, cost, versions, the study file."""
     study, apart = results.study, protocol.differences(results.study)
@@ -536,6 +552,6 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
     "layers": (layers, cells, measured),
     "accuracy": (splits, measured),
     "phases": (what_heads_can_do, measured),
-    "D_V": (measured,),
+    "room": (of_its_room, cells, scores, measured),
 }
 """The sections of each kind of study, in order; one that has nothing to show is left out."""

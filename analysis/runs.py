@@ -18,33 +18,27 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     the worst score, 0 or an infinite error; a failed run is left out.
 
     Returns:
-        The columns of ``runs``, one row per (cell, h, d_k, seed), for facts also per d_vo.
+        The columns of ``runs``, one row per (cell, h, d_k, seed).
     """
-    sizes, search = [*study.search.sizes.columns], study.search
+    search = study.search
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
-    kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < search.seeds)]
+    kept = runs[
+        runs["cell_id"].isin(order) & runs["h"].isin(search.heads) & (runs["seed"] < search.seeds)
+    ]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.record.minimised else 0.0
     score = score.mask(kept["stop_reason"] == "diverged", worst)
     kept = kept.assign(score=score, _order=kept["cell_id"].map(order))
     kept = kept[kept["score"].notna()]
-    kept = kept.sort_values(["_order", *sizes, "seed"], kind="stable").drop(columns="_order")
-    return kept.drop_duplicates(["cell_id", *sizes, "seed"]).reset_index(drop=True)
-
-
-def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
-    """Which runs belong to a setting that the study searches."""
-    arms, sizes = study.search.arms, study.search.sizes
-    of_study = pd.Series(True, index=runs.index)
-    for column, size in sizes.fixed:
-        of_study &= runs[column] == size
-    return of_study & runs[sizes.arm].isin(arms)
+    kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable").drop(columns="_order")
+    return kept.drop_duplicates(["cell_id", "h", "d_k", "seed"]).reset_index(drop=True)
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The runs that the study asks for, including failed runs and fresh seeds."""
     search = study.search
-    ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
+    cells = [cell.cell_id for cell in study.cells]
+    ours = runs["cell_id"].isin(cells) & runs["h"].isin(search.heads)
     return runs[ours & (runs["seed"] < search.seeds + search.confirm_seeds)]
 
 

@@ -54,7 +54,7 @@ def thresholds(results: StudyResults) -> pd.DataFrame:
     """
     study, table = results.study, results.thresholds
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
-    table = table[table["h"].isin(study.search.arms) & table["cell_id"].isin(order)]
+    table = table[table["h"].isin(study.search.heads) & table["cell_id"].isin(order)]
     table = table.assign(order=table["cell_id"].map(order)).sort_values(["order", "h"])
     sides = [json.loads(text) if isinstance(text, str) else None for text in table["certificate"]]
     failing = [(one or {}).get("fail") or {"d_k": 0} for one in sides]
@@ -107,7 +107,7 @@ def best(results: StudyResults) -> pd.DataFrame:
     for cell in study.cells:
         own = by_cell.get(cell.cell_id, table.iloc[:0])
         star = own[own["is_best"].astype(bool)]
-        heads = 1 if cell.record.algorithm == "one-head" else len(study.search.arms)
+        heads = 1 if cell.record.algorithm == "one-head" else len(study.search.heads)
         row: Row = {"status": _status(own, heads)}
         if len(star):
             row |= records(star)[0] | {"status": row["status"]}

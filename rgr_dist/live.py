@@ -160,38 +160,37 @@ def _finding(study: Study, search: Search) -> str:
     """What a finished search of a cell has found."""
     if not study.record.finds_thresholds:  # a curve is measured, not a threshold
         return "every split has run"
-    best, sizes = search.best(), study.search.sizes
+    best = search.best()
     if best is None:
         statuses = sorted({search.result(arm).status for arm in search.plan.axes})
         return f"no threshold ({'open: a run failed' if search.open else ', '.join(statuses)})"
-    found = f"found {sizes.total}* = {sizes.width(*best)} at {sizes.probe_name(*best)}"
+    found = f"found D_K* = {best.arm * best.value} at h={best.arm}, d_k={best.value}"
     if search.confirmed.get(best):
         found += f", confirmed on {study.search.confirm_seeds} fresh seeds"
     return f"{found}, and a head is open: a run failed" if search.open else found
 
 
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
-    """One row per cell, one column per setting: brackets on the searched width as they close."""
-    sizes, by_accuracy = study.search.sizes, not study.record.finds_thresholds
+    """One row per cell, one column per head count: brackets on d_k as they close."""
+    by_accuracy = not study.record.finds_thresholds
     legend = Text("mean accuracy at the largest D_K so far (number of seeds)")
     if not by_accuracy:
         meant = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
-        legend = Text("   ").join([Text(f"{sizes.value} by {sizes.shown_arm}:"), *meant])
+        legend = Text("   ").join([Text("d_k by h:"), *meant])
     table = Table(box=None, pad_edge=False, caption=legend, caption_justify="left")
-    named_whole = study.has_alike_cells or study.record.holds == "facts"
+    named_whole = study.has_alike_cells
     dense = any(cell.graph.degree != 1 for cell in study.cells)
     columns = ["cell"] if named_whole else ["m", "d_model", *(["degree"] if dense else [])]
-    arms = [f"{sizes.shown_arm}={arm}" for arm in study.search.arms]
-    for name in [*columns, *arms, f"{sizes.total}*", f"{sizes.shown_arm}*"]:
+    for name in [*columns, *(f"h={h}" for h in study.search.heads), "D_K*", "h*"]:
         table.add_column(name, justify="right")
     for cell in study.cells:
         search = portfolio.search(cell.cell_id)
         best = None if by_accuracy else search.best()
         so_far = "" if search.is_done else "≤ "
-        shown = (f"{so_far}{sizes.width(*best)}", f"{best.arm}") if best else ("", "")
+        shown = (f"{so_far}{best.arm * best.value}", f"{best.arm}") if best else ("", "")
         sign = accuracy_sign if by_accuracy else bracket_sign
         signs = [
-            _text(sign(search, arm)) if arm in search.plan.axes else "" for arm in study.search.arms
+            _text(sign(search, h)) if h in search.plan.axes else "" for h in study.search.heads
         ]
         named = [study.name_of(cell)] if named_whole else [cell.m, cell.d_model, cell.graph.degree]
         table.add_row(*map(str, named[: len(columns)]), *signs, *shown)

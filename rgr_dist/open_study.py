@@ -79,7 +79,7 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Answer:
         one, other: studies, or names or paths of studies whose runs are in ``results``.
 
     Raises:
-        StudyError: the two measure different things, or facts, or have no cell in common.
+        StudyError: the two measure different things, or have no cell in common.
     """
     from rgr_dist.analysis.compare import Side, sentence
     from rgr_dist.analysis.compare import compare as compared
@@ -202,20 +202,14 @@ class Study:
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
-        from rgr_dist.analysis.tables import THRESHOLD, listed, thresholds, with_kinds
-        from rgr_dist.analysis.thresholds.listing import threshold_records
+        from rgr_dist.analysis.tables import THRESHOLD, listed, thresholds
 
-        if self.study.record.holds == "facts":
-            return with_kinds(pd.DataFrame(threshold_records(self._results)))
         return listed(thresholds(self._results), THRESHOLD, self.study)
 
     def best(self) -> pd.DataFrame:
         """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
-        from rgr_dist.analysis.tables import BEST, best, listed, with_kinds
-        from rgr_dist.analysis.thresholds.listing import best_records
+        from rgr_dist.analysis.tables import BEST, best, listed
 
-        if self.study.record.holds == "facts":
-            return with_kinds(pd.DataFrame(best_records(self._results)))
         return listed(best(self._results), BEST, self.study)
 
     def to_yaml(self) -> str:
@@ -271,8 +265,7 @@ class Study:
 
         rows, _ = run_rows(self.study, self.store)
         self._warn()
-        keys = map(self.search.sizes.shown, run_keys(self.study))
-        return pd.DataFrame(rows, columns=["study", "cell", *keys])
+        return pd.DataFrame(rows, columns=["study", "cell", *run_keys(self.study)])
 
     def fit(self) -> Answer:
         """The scaling laws fitted to the thresholds.
@@ -297,10 +290,8 @@ class Study:
                 all if not given.
 
         Raises:
-            StudyError: the study has no such head count or cell, or is a study of facts.
+            StudyError: the study has no such head count or cell.
         """
-        if self.study.record.holds == "facts":
-            raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = self._heads(h)
         chosen = None if cell is None else cell_named(self.study, cell)
         from rgr_dist.analysis.probes import probes

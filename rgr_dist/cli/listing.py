@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 Rows: TypeAlias = "pd.DataFrame | Sequence[Row]"
 
 DECISION_COLUMNS = (
-    "step h d_k D_K d_qk d_vo D_V why verdict ran spared stored_before evidence"
+    "step h d_k D_K why verdict ran spared stored_before evidence"
     " status D_K_low D_K_high D_V_low D_V_high because confirmed"
 )
 """The columns of ``rgr explain`` that a table shows."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
 
-RUN_COLUMNS = "cell h d_k D_K d_qk d_vo D_V seed stop_reason score steps seconds error"
+RUN_COLUMNS = "cell h d_k D_K seed stop_reason score steps seconds error"
 
 
 def thresholds(
@@ -48,9 +48,6 @@ def thresholds(
     with stored_results(study, set_, out) as (results, _):
         resolved = results.study
         chosen = None if cell is None else cell_named(resolved, cell)
-    if resolved.record.holds == "facts":
-        print_listing(_of_facts(results), how)
-        return
     tables = {"thresholds": thresholds_of(results), "best": best(results)}
     if chosen is not None:
         tables = {name: own[own["cell_id"] == chosen.cell_id] for name, own in tables.items()}
@@ -63,13 +60,6 @@ def thresholds(
     columns = {"thresholds": THRESHOLD, "best": BEST}
     shown = {name: listed(tables[name], own, resolved) for name, own in columns.items()}
     print_listing({"thresholds": shown["thresholds"]} if how is Format.CSV else shown | layers, how)
-
-
-def _of_facts(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
-    """The thresholds of a study of facts."""
-    from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
-
-    return {"thresholds": threshold_records(results), "best": best_records(results)}
 
 
 @contextmanager
@@ -125,7 +115,7 @@ def runs(
         return
     if how is Format.TABLE:  # only the last line of an error; JSON and CSV have it all
         rows = [row | {"error": row["error"] and reason(row["error"])} for row in rows]
-    columns = ["study", "cell", *map(resolved.search.sizes.shown, run_keys(resolved))]
+    columns = ["study", "cell", *run_keys(resolved)]
     print_listing({"runs": rows}, how, show=RUN_COLUMNS.split(), columns=columns)
 
 

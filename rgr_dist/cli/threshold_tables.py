@@ -70,14 +70,13 @@ def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> st
     stopped early, its number of seeds is added: ``2 ✗ .550 of 2``.
     """
     passed, failed = ((certificate or {}).get(key) or {} for key in ("pass", "fail"))
-    width = next((name for name in ("d_vo", "d_k") if name in {**passed, **failed}), "")
     parts = []
     if passed:
-        parts.append(f"{passed[width]} ✓ {_mean(round(1000 * passed['mean_score']))}")
+        parts.append(f"{passed['d_k']} ✓ {_mean(round(1000 * passed['mean_score']))}")
     if failed:
         stopped = failed.get("n_seeds", 0) < passed.get("n_seeds", 0)
         of = f" of {failed['n_seeds']}" if stopped else ""
-        parts.append(f"{failed[width]} ✗ {_failing_mean(failed['mean_score'], target)}{of}")
+        parts.append(f"{failed['d_k']} ✗ {_failing_mean(failed['mean_score'], target)}{of}")
     return " | ".join(parts) or None
 
 

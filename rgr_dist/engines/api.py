@@ -10,34 +10,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.engines.checks import Checks, StopReason
 from rgr_dist.study.run import Run
-
-
-@dataclass(frozen=True)
-class FactsOutcome:
-    """What is kept about a trained layer of facts; L is its logits for all pairs, [|K|, |Q|, |V|].
-
-    The largest rank of an unfolding is a lower bound on a tensor's rank (``facts.ranks``).
-
-    Attributes:
-        argmax_accuracy: share of the asked triples whose value has the largest logit.
-        softmax_accuracy: share whose value has a probability of at least ``facts.tau``.
-        rank_logits: largest rank of an unfolding of L.
-        rank_argmax: the same for the 0/1 tensor that marks the largest logits.
-        by_tau: for several increasing tau: tau, the share of the asked triples whose value has a
-            probability of at least tau, and the largest rank of an unfolding of softmax≥tau(L).
-    """
-
-    argmax_accuracy: float
-    softmax_accuracy: float
-    rank_logits: int
-    rank_argmax: int
-    by_tau: tuple[tuple[float, float, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +26,15 @@ class Outcome:
     Attributes:
         steps: training steps done; if the run diverged, up to the check that noticed it.
         seconds: wall time of its training, checks and test.
-        score: test micro-F1, accuracy for models ``transformer`` (test) and ``facts``, or mean
-            squared error for model ``value`` (test); None if the run diverged.
+        score: test micro-F1, accuracy for model ``transformer``, or mean squared error for model
+            ``value``; None if the run diverged.
         val_score: the same on validation data at the last check, or the best one for model
             ``transformer``; None if the run diverged.
         tau: the learned threshold; None if the run diverged or its model has none.
         parameters, cached: how many numbers a layer from a file trains, without tau, and how many
             a decoder keeps for each token, if the layer says; None for other models.
         null_rate: share of test queries that model ``transformer`` answered with NULL.
-        facts: what model ``facts`` reports beyond its score; None if it diverged, and for others.
+        details: what a model with a room of its own reports beyond its score, as JSON can hold it.
     """
 
     steps: int
@@ -65,7 +44,7 @@ class Outcome:
     val_score: float | None = None
     tau: float | None = None
     null_rate: float | None = None
-    facts: FactsOutcome | None = None
+    details: dict[str, Any] | None = None
     parameters: int | None = None
     cached: int | None = None
 

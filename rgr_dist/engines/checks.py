@@ -21,8 +21,8 @@ class Checks:
     A run is checked every ``check_every`` steps, of which limits are multiples, and at its own
     limit. A micro-F1 stops it once ``patience`` checks in a row were above ``stop_score``. An error
     (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
-    on the best one before them by more than ``tolerance`` times that best. A layer of facts stops
-    once every asked triple is right; the transformer never stops early.
+    on the best one before them by more than ``tolerance`` times that best. A record may say
+    that a check without an error stops it; the transformer never stops early.
 
     Args:
         cell: the run's cell, whose step limit is the last of the limits.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pkgutil import resolve_name
+
 import torch
 
-from rgr_dist.engines.facts import Facts
 from rgr_dist.engines.tasks import Edges, Matching, TorchTask, Value
 from rgr_dist.study.run import Run
 
@@ -12,8 +14,9 @@ from rgr_dist.study.run import Run
 def make_task(run: Run, device: torch.device, dtype: torch.dtype, anew: bool = False) -> TorchTask:
     """The task of a run; ``anew`` runs the file of its layer again."""
     record = run.cell.record
-    if record.task == "facts":
-        return Facts(run, device, dtype)
+    if record.room is not None:
+        own: Callable[..., TorchTask] = resolve_name(record.room.task)
+        return own(run, device, dtype)
     if record.task == "matching":
         return Matching(run, device, dtype)
     if record.loss == "messages":

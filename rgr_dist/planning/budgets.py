@@ -46,8 +46,7 @@ def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
     for cell in family:
         limit = cell.training.max_steps
         if limit > row["max_steps"]:
-            sizes = study.search.sizes
-            run = Run(cell=cell, seed=row["seed"], **sizes.config(*sizes.key(row)))
+            run = Run(cell=cell, h=row["h"], d_k=row["d_k"], seed=row["seed"])
             own = {"run_id": run.run_id, "cell_id": cell.cell_id, "config": run.config_json}
             taken = int(row["trained_to"] or row["max_steps"])
             limits = {"max_steps": limit, "trained_to": taken, "seconds": 0.0}

@@ -8,10 +8,9 @@ from typing import Any
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.search_of import stored_search
-from rgr_dist.planning.tables import finite, is_confirmed
+from rgr_dist.planning.tables import finite, is_confirmed, total
 from rgr_dist.search.threshold import Search
 from rgr_dist.store.store import Store
-from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -30,13 +29,13 @@ def explain_cell(
         ``decisions``: ``step, h, d_k, D_K, why, verdict, mean_score, ran, spared, evidence``, and
         ``heads``: where each head count ended; then facts of the search as a whole.
     """
-    search, sizes = stored_search(study, store), study.search.sizes
+    search = stored_search(study, store)
     known = search.portfolio.search(cell.cell_id)
     runs = search.runs[search.runs["cell_id"] == cell.cell_id]
     h, D_K = known.plan.guess
     test = known.plan.test
     facts = {
-        "start": f"{sizes.total} near {D_K:.0f} and {sizes.shown_arm} near {h:.1f} are expected",
+        "start": f"D_K near {D_K:.0f} and h near {h:.1f} are expected",
         "test": f"mean of {test.seeds} seeds {'at most' if test.minimise else 'at least'} "
         f"{test.target}",
         "finished": known.is_done and not known.open,
@@ -48,16 +47,16 @@ def explain_cell(
     if (best := known.best()) and study.record.finds_thresholds:
         result = known.result(best.arm)
         facts["found"] = (
-            f"{'' if facts['finished'] else 'so far, '}smallest {sizes.total} = "
-            f"{sizes.width(*best)} at {sizes.probe_name(*best)}: {result.why}"
+            f"{'' if facts['finished'] else 'so far, '}smallest D_K = {best.arm * best.value} "
+            f"at h={best.arm}, d_k={best.value}: {result.why}"
         )
     listed = heads or list(known.plan.axes)
-    decisions = [row for row in _decision_rows(known, sizes) if row[sizes.shown_arm] in listed]
-    ends = [_end_row(known, sizes, arm) for arm in listed]
-    return {"decisions": decisions, sizes.arms_key: ends}, facts
+    decisions = [row for row in _decision_rows(known) if row["h"] in listed]
+    ends = [_end_row(known, h) for h in listed]
+    return {"decisions": decisions, "heads": ends}, facts
 
 
-def _decision_rows(search: Search, sizes: SizeAxis) -> Rows:
+def _decision_rows(search: Search) -> Rows:
     """One row for each probe."""
     rows = []
     for step, (need, verdict, scores) in enumerate(search.decisions):
@@ -65,9 +64,9 @@ def _decision_rows(search: Search, sizes: SizeAxis) -> Rows:
         rows.append(
             {
                 "step": step,
-                sizes.shown_arm: need.key.arm,
-                sizes.value: need.key.value,
-                sizes.total: sizes.width(*need.key),
+                "h": need.key.arm,
+                "d_k": need.key.value,
+                "D_K": need.key.arm * need.key.value,
                 "why": need.why,
                 "verdict": verdict,
                 "mean_score": finite(test.mean(scores)) if scores else None,
@@ -79,20 +78,16 @@ def _decision_rows(search: Search, sizes: SizeAxis) -> Rows:
     return rows
 
 
-def _end_row(search: Search, sizes: SizeAxis, arm: int) -> dict[str, Any]:
+def _end_row(search: Search, h: int) -> dict[str, Any]:
     """Where a head count ended and what that rests on, with the means of its certificate."""
-    result = search.result(arm)
-
-    def width(value: int | None) -> int | None:
-        return None if value is None else sizes.width(arm, value)
-
+    result = search.result(h)
     return {
-        sizes.shown_arm: arm,
+        "h": h,
         "status": result.status,
-        sizes.value: result.value,
-        sizes.total: width(result.value),
-        sizes.low: width(result.low),
-        sizes.high: width(result.high),
+        "d_k": result.value,
+        "D_K": total(h, result.value),
+        "D_K_low": total(h, result.low),
+        "D_K_high": total(h, result.high),
         "because": result.why,
         "pass_mean": finite(result.passed.mean_score) if result.passed else None,
         "fail_mean": finite(result.failed.mean_score) if result.failed else None,

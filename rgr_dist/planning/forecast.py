@@ -43,16 +43,15 @@ def step_cost(cell: Cell, width: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
     Args:
-        width: total over the heads of the searched width: D_K, or D_V of facts.
+        width: D_K.
 
     For the transformer, everything except attention itself; its output layer has no weight
     gradient. A construction scores all pairs in each of its steps; ``one-head`` has one step, which
-    looks for weights and for a proof. For facts, the logits of every asked pair. What else a step
-    takes is counted as products too.
+    looks for weights and for a proof. What else a step takes is counted as products too. A model
+    with a room of its own says what its steps cost.
     """
-    if cell.database is not None:
-        facts = min(cell.m, cell.training.batch_size or cell.m)
-        return 6 * facts * (cell.database.values * (cell.d_model + 1) + width)
+    if cell.record.room is not None:
+        return cell.step_cost(width)
     if cell.record.algorithm == "one-head":
         proof = 4 * cell.d_model**6  # products of matrices with d_model² + 1 rows
         return EVALUATIONS * 4 * cell.m**2 * cell.d_model + proof
@@ -143,7 +142,7 @@ def _forecast_cell(cell: Cell, search: Search, brought: set[Key]) -> tuple[Forec
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
     """Multiply-adds of the study's runs."""
-    width = study.search.sizes.total
+    width = "D_K"
     taken = runs[["cell_id", width]].assign(steps=trained_steps(runs))
     total = taken.groupby(["cell_id", width], as_index=False, sort=False)["steps"].sum()
     cells = {cell.cell_id: cell for cell in study.cells}

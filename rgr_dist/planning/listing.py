@@ -72,20 +72,10 @@ RUN_KEYS = (
 )  # fmt: skip
 
 
-RUN_KEYS_OF_FACTS = (
-    "run_id", "cell_id", "model", "graph", "m", "d_model", "h", "d_k", "d_vo", "D_V", "seed",
-    "max_steps", "trained_to", "stop_reason", "score", "val_score", "argmax_accuracy",
-    "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau", "steps", "seconds", "engine",
-    "error",
-)  # fmt: skip
-WHOLE = ("d_vo", "D_V", "rank_logits", "rank_argmax", *OF_LAYERS)
-"""Columns of whole numbers that are missing in some rows."""
-
-
 def run_keys(study: Study) -> tuple[str, ...]:
     """The columns that are listed for a study's runs."""
-    if study.search.axis == "d_vo":
-        return RUN_KEYS_OF_FACTS
+    if study.record.room is not None:
+        return (*RUN_KEYS, "details")
     own = any(cell.layer is not None for cell in study.cells)
     return (*RUN_KEYS, *OF_LAYERS) if own else RUN_KEYS
 
@@ -104,16 +94,14 @@ def run_rows(
     runs = stored_runs(study, store)
     known = not runs.empty
     order = {one.cell_id: i for i, one in enumerate(study.cells)}
-    sizes = study.search.sizes
     kept = runs[runs["cell_id"] == cell.cell_id] if cell is not None else runs
-    kept = kept[kept[sizes.arm].isin(heads)] if heads else kept
+    kept = kept[kept["h"].isin(heads)] if heads else kept
     kept = kept.assign(_order=kept["cell_id"].map(order))
-    kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"])
+    kept = kept.sort_values(["_order", "h", "d_k", "seed"])
     keys = run_keys(study)
-    whole = {key: "Int64" for key in keys if key in WHOLE}
+    whole = {key: "Int64" for key in keys if key in OF_LAYERS}
     return [
-        {"study": study.name, "cell": study.cell_names[row["cell_id"]]}
-        | {sizes.shown(key): value for key, value in row.items()}
+        {"study": study.name, "cell": study.cell_names[row["cell_id"]], **row}
         for row in records(kept[list(keys)].astype(whole))
     ], known
 
@@ -146,7 +134,5 @@ def reason(error: str) -> str:
 
 def sizes_of(study: Study, cell: Cell) -> dict[str, Any]:
     """What tells a cell from the study's others: its sizes, and its name if they do not suffice."""
-    if cell.database is not None:
-        return {"cell": study.name_of(cell), "facts": cell.m, "d_model": cell.d_model}
     sizes = {"m": cell.m, "d_model": cell.d_model, "degree": cell.graph.degree}
     return {"cell": study.name_of(cell), **sizes} if study.has_alike_cells else sizes

@@ -12,21 +12,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
+from rgr_dist.paper import DENSE_LAW, LAWS, compression
 from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.search.seed_test import SeedTest
 from rgr_dist.search.threshold import Key, Plan
-from rgr_dist.store.schema import OF_FACTS, RUNS
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
-
-FACTS_SHARE = 0.25
-"""For facts there is no published law: the search starts at this share of d_model."""
 
 
 def plan_cell(cell: Cell, study: Study) -> Plan:
@@ -57,37 +54,24 @@ def axes_of(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """
     if cell.record.algorithm == "one-head":
         return {1: [cell.d_model]}
-    if search.axis == "d_vo":
-        every = range(1, (search.max_d_vo or cell.d_model) + 1)
-        return {arm: sorted(search.listed(arm)) or every for arm in search.arms}
     if search.D_K == "widest":
-        return {h: [cell.d_model] for h in search.arms}
+        return {h: [cell.d_model] for h in search.heads}
     if search.mode == "grid":
-        return {h: sorted(D // h for D in search.widths if D % h == 0) for h in search.arms}
+        return {h: sorted(D // h for D in search.widths if D % h == 0) for h in search.heads}
     widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
-    default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)
+    default = 4 * cell.scale
     axes = {}
-    for h in search.arms:
+    for h in search.heads:
         limit = max(default, 4 * h) if search.max_D_K is None else search.max_D_K
         axes[h] = range(1, max(1, math.floor(min(limit / h, widest))) + 1)
     return axes
 
 
 def expected(cell: Cell) -> tuple[float, float]:
-    """The head count and D_K that the paper's fits expect of a cell; for facts, a guess of ours."""
-    if cell.database is not None:
-        return 8.0, 8 * width_scale(cell)
+    """The head count and D_K that the paper's fits expect of a cell."""
     law, heads = LAWS["D_K"] if cell.graph.degree == 1 else DENSE_LAW, LAWS["h"]
-    sizes = (cell.m, cell.d_model, cell.n_edges)
-    h = max(1.0, heads.slope * compression(*sizes) + heads.intercept)
-    return h, law.slope * capacity_scale(*sizes)
-
-
-def width_scale(cell: Cell) -> float:
-    """Roughly what to expect of a cell's searched total width: D_K, or D_V of facts."""
-    if cell.database is not None:
-        return max(1.0, FACTS_SHARE * cell.d_model)
-    return capacity_scale(cell.m, cell.d_model, cell.n_edges)
+    h = heads.slope * compression(cell.m, cell.d_model, cell.n_edges) + heads.intercept
+    return max(1.0, h), law.slope * cell.scale
 
 
 @dataclass(frozen=True)
@@ -125,21 +109,16 @@ def stored_search(study: Study, store: Store, retry_failed: bool = False) -> Sto
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
     """The stored runs that are a study's own: of its cells, its head counts and their widths.
 
-    Studies that share a store and a cell may differ in head counts and widths, even in a size that
-    is fixed in each of them. Runs on seeds that only another study asks for are included.
+    Studies that share a store and a cell may differ in head counts and widths. Runs on seeds that
+    only another study asks for are included.
 
     Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
-    So are the columns of facts in a study of relations.
     """
-    left_out = {"config", *(OF_FACTS if study.search.axis == "d_k" else ())}
-    columns = [name for name in RUNS.names if name not in left_out]
+    columns = [name for name in RUNS.names if name != "config"]
     axes = {cell.cell_id: axes_of(cell, study.search) for cell in study.cells}
-    runs, sizes = store.runs(axes, columns), study.search.sizes
-    for size, width in sizes.fixed:
-        runs = runs[runs[size] == width]
-    names = ("cell_id", sizes.arm, sizes.value)
-    probes = zip(*(runs[name].tolist() for name in names), strict=True)
-    own = [value in axes[cell].get(arm, ()) for cell, arm, value in probes]
+    runs = store.runs(axes, columns)
+    probes = zip(*(runs[name].tolist() for name in ("cell_id", "h", "d_k")), strict=True)
+    own = [d_k in axes[cell].get(h, ()) for cell, h, d_k in probes]
     return runs[np.array(own, dtype=bool)].reset_index(drop=True)
 
 
@@ -156,7 +135,7 @@ def open_portfolio(study: Study, runs: pd.DataFrame, retry_failed: bool = False)
 
     def cost(cell: Cell) -> tuple[int, float]:
         limit = cell.training.max_steps
-        return limit, step_cost(cell, width_scale(cell)) * limit
+        return limit, step_cost(cell, cell.scale) * limit
 
     by_cost = sorted(study.cells, key=cost, reverse=True)
     portfolio = Portfolio({cell.cell_id: plan_cell(cell, study) for cell in by_cost})
@@ -177,13 +156,18 @@ def left_by_failures(study: Study, search: StoredSearch) -> int:
 
 def _failed(study: Study, runs: pd.DataFrame) -> list[tuple[str, Key, int]]:
     """The cell, probe and seed of each run that failed."""
-    sizes, cells = study.search.sizes, [cell.cell_id for cell in study.cells]
+    cells = [cell.cell_id for cell in study.cells]
     is_lost = (runs["stop_reason"] == "failed") & runs["cell_id"].isin(cells)
-    lost = runs.loc[is_lost, ["cell_id", sizes.arm, sizes.value, "seed"]]
+    lost = runs.loc[is_lost, ["cell_id", "h", "d_k", "seed"]]
     return [
-        (str(cell), Key(int(arm), int(value)), int(seed))
-        for cell, arm, value, seed in lost.itertuples(index=False)
+        (str(cell), Key(int(h), int(d_k)), int(seed))
+        for cell, h, d_k, seed in lost.itertuples(index=False)
     ]
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """The key of the probe that a stored run belongs to."""
+    return Key(int(row["h"]), int(row["d_k"]))
 
 
 class Feed:
@@ -193,22 +177,20 @@ class Feed:
 
     Attributes:
         cells: the study's, by their cell_id.
-        sizes: which sizes of a layer a probe's arm and value are.
     """
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
         self.study, self.portfolio = study, portfolio
         self.cells = {cell.cell_id: cell for cell in study.cells}
-        self.sizes = study.search.sizes
 
     def runs_of(self, probe: Probe) -> list[Run]:
         """The runs of a probe, one for each of its seeds."""
-        cell, sizes = self.cells[probe.cell], self.sizes.config(probe.arm, probe.value)
-        return [Run(cell=cell, seed=seed, **sizes) for seed in probe.seeds]
+        cell, (h, d_k) = self.cells[probe.cell], probe.key
+        return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in probe.seeds]
 
     def knows(self, row: Mapping[str, Any]) -> bool:
         """Whether the search has the score of a run."""
-        return row["seed"] in self.portfolio.scores(row["cell_id"], self.sizes.key(row))
+        return row["seed"] in self.portfolio.scores(row["cell_id"], key_of(row))
 
     def sorted_out(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
         """The rows of a trial's own runs, and those at other step limits that the search lacks."""
@@ -223,18 +205,17 @@ class Feed:
             return
         worst = self.portfolio.plans[row["cell_id"]].test.worst
         score = worst if row["stop_reason"] == "diverged" else row["score"]
-        self.portfolio.tell(row["cell_id"], self.sizes.key(row), {row["seed"]: score})
+        self.portfolio.tell(row["cell_id"], key_of(row), {row["seed"]: score})
 
     def tell_all(self, runs: pd.DataFrame) -> None:
         """Tell the search of every run of a table that is one of the study's and did not fail."""
         told = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(self.cells))]
         worst = told["cell_id"].map({c: p.test.worst for c, p in self.portfolio.plans.items()})
         score = told["score"].where(told["stop_reason"] != "diverged", worst)
-        names = ("cell_id", self.sizes.arm, self.sizes.value)
-        probes = zip(*(told[name].tolist() for name in names), strict=True)
+        probes = zip(*(told[name].tolist() for name in ("cell_id", "h", "d_k")), strict=True)
         rows = zip(probes, told["seed"].tolist(), score.tolist(), strict=True)
-        for (cell, arm, value), same in groupby(rows, key=itemgetter(0)):
+        for (cell, h, d_k), same in groupby(rows, key=itemgetter(0)):
             scores: dict[int, float] = {}
             for _, seed, one in same:
                 scores.setdefault(seed, float(one))
-            self.portfolio.tell(cell, Key(int(arm), int(value)), scores)
+            self.portfolio.tell(cell, Key(int(h), int(d_k)), scores)

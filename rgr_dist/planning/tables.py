@@ -9,7 +9,6 @@ from typing import Any
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.threshold import Key, ProbeResult, Result
 from rgr_dist.store.store import Store
-from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
@@ -26,15 +25,11 @@ def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
 
 def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
     """The thresholds table, one row per (cell, h), in the study's order."""
-    rows, sizes = [], study.search.sizes
+    rows = []
     for cell in study.cells:
         search = portfolio.search(cell.cell_id)
-        for arm in search.plan.axes:
-            result = search.result(arm)
-
-            def width(value: int | None, arm: int = arm) -> int | None:
-                return None if value is None else sizes.width(arm, value)
-
+        for h in search.plan.axes:
+            result = search.result(h)
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -43,26 +38,31 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     "degree": cell.graph.degree,
                     "m": cell.m,
                     "d_model": cell.d_model,
-                    **sizes.setting(arm),
-                    sizes.value: result.value,
-                    sizes.total: width(result.value),
-                    sizes.low: width(result.low),
-                    sizes.high: width(result.high),
+                    "h": h,
+                    "d_k": result.value,
+                    "D_K": total(h, result.value),
+                    "D_K_low": total(h, result.low),
+                    "D_K_high": total(h, result.high),
                     "status": result.status,
                     "mean_score": result.passed.mean_score if result.passed else None,
                     "n_seeds": result.passed.n_seeds if result.passed else None,
                     "fails_above": list(result.fails_above),
-                    "certificate": _certificate(sizes, result),
+                    "certificate": _certificate(result),
                     "because": result.why,
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,
                     "confirmed": is_confirmed(result),
                     "fresh_mean": finite(result.fresh.mean_score) if result.fresh else None,
                     "fresh_seeds": result.fresh.n_seeds if result.fresh else None,
-                    sizes.first: width(result.first_value),
+                    "D_K_first": total(h, result.first_value),
                 }
             )
     return rows
+
+
+def total(h: int, d_k: int | None) -> int | None:
+    """D_K of h heads; None if d_k is."""
+    return None if d_k is None else h * d_k
 
 
 def is_confirmed(result: Result) -> bool | None:
@@ -80,9 +80,9 @@ def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
     It uses the first ``n_seeds`` of each; other studies may have stored more, and others.
 
     Returns:
-        ``cell_id, n_seeds`` and the sizes: ``h, d_k``, and ``d_vo`` where that is searched.
+        ``cell_id, h, d_k, n_seeds``.
     """
-    sizes, rows = study.search.sizes, []
+    rows = []
     for cell in study.cells:
         asked: dict[Key, int] = {}
         search = portfolio.search(cell.cell_id)
@@ -92,27 +92,27 @@ def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
             if need.want != "fresh seeds":
                 asked[need.key] = max(asked.get(need.key, 0), len(scores))
         rows += [
-            {"cell_id": cell.cell_id, **sizes.config(*key), "n_seeds": seeds}
-            for key, seeds in sorted(asked.items())
+            {"cell_id": cell.cell_id, "h": h, "d_k": d_k, "n_seeds": seeds}
+            for (h, d_k), seeds in sorted(asked.items())
         ]
     return rows
 
 
-def _certificate(sizes: SizeAxis, result: Result) -> str | None:
+def _certificate(result: Result) -> str | None:
     if result.passed is None:
         return None
     sides = {"pass": result.passed, "fail": result.failed}
     if is_confirmed(result):
         sides["fresh"] = result.fresh
-    return json.dumps({side: _shown(sizes, result.arm, probe) for side, probe in sides.items()})
+    return json.dumps({side: _shown(result.arm, probe) for side, probe in sides.items()})
 
 
-def _shown(sizes: SizeAxis, arm: int, probe: ProbeResult | None) -> dict[str, Any] | None:
+def _shown(h: int, probe: ProbeResult | None) -> dict[str, Any] | None:
     return probe and {
-        sizes.value: probe.value,
+        "d_k": probe.value,
         "mean_score": finite(probe.mean_score),
         "n_seeds": probe.n_seeds,
-        sizes.total: sizes.width(arm, probe.value),
+        "D_K": h * probe.value,
     }
 
 

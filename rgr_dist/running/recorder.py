@@ -71,14 +71,14 @@ class Recorder:
 
     def _count(self, probe: Probe, row: dict[str, Any]) -> None:
         """Count a run in the summary; a failed one with its probe and the last line of its error"""
-        summary, cell, sizes = self.summary, self.feed.cells[probe.cell], self.feed.sizes
+        summary, cell = self.summary, self.feed.cells[probe.cell]
         summary.runs += 1
         summary.steps += row["steps"]
-        summary.work += row["steps"] * step_cost(cell, row[sizes.total])
+        summary.work += row["steps"] * step_cost(cell, row["D_K"])
         summary.train_seconds += row["seconds"]
         if row["stop_reason"] == "failed":
             summary.failed += 1
-            name = f"{self.study.name_of(cell)}, {sizes.probe_name(*probe.key)}"
+            name = f"{self.study.name_of(cell)}, h={probe.key.arm}, d_k={probe.key.value}"
             summary.failures.append(f"{name}, seed {row['seed']}: {reason(str(row['error']))}")
 
     def show(self) -> None:

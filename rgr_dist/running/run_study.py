@@ -107,7 +107,7 @@ def _train(
         is_made = cell.record.task == "construction"  # the chosen engine is for what is trained
         return {
             "cell": cell.model_dump_json(),
-            "sizes": study.search.sizes.config(probe.arm, probe.value),
+            "sizes": {"h": probe.arm, "d_k": probe.value},
             "seeds": list(probe.seeds),
             "budgets": smaller_limits(study, cell),
             "engine": "auto" if is_made else engine,

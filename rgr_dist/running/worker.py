@@ -19,7 +19,7 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.search.tune.runner import WhileNeeded
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
-from rgr_dist.study.cell import Cell
+from rgr_dist.study.cell import read_cell
 from rgr_dist.study.run import Run
 
 HEARTBEAT = 60.0
@@ -46,7 +46,7 @@ class ProbeTrainable(tune.Trainable):
             arrays: what the study's cells load from files; Tune fetches them from Ray's store.
         """
         assets.take(arrays or {})
-        cell = Cell.model_validate_json(config["cell"])
+        cell = read_cell(config["cell"])
         runs = [Run(cell=cell, seed=seed, **config["sizes"]) for seed in config["seeds"]]
         engine = _engine(config["engine"], config["device"], cell.model)
         self.wave = partial(train_rows, engine, runs, config["device"], config["budgets"])
@@ -111,9 +111,8 @@ def train_rows(
 def _columns(outcome: Outcome) -> dict[str, Any]:
     columns = asdict(outcome)
     columns["threshold_tau"] = columns.pop("tau")
-    facts = columns.pop("facts")
-    if facts is not None:
-        columns |= facts | {"by_tau": json.dumps(facts["by_tau"])}
+    if outcome.details is not None:
+        columns["details"] = json.dumps(outcome.details)
     return columns
 
 

@@ -44,7 +44,7 @@ def run_row(
     row = {
         "run_id": run.run_id,
         **cell_columns(cell),
-        **{name: getattr(run, name) for name in ("h", "d_k", "D_K", "d_vo", "D_V", "seed")},
+        **{name: getattr(run, name) for name in ("h", "d_k", "D_K", "seed")},
         "trained_to": trained_to or cell.training.max_steps,
         **{name: ended[name] for name in ENDED},
         "engine": engine,

@@ -23,32 +23,26 @@ RUNS = _table(
     ("run_id", TEXT, "address of the run: a hash of config"),
     ("cell_id", TEXT, "hash of the part of config that describes the cell"),
     ("model", TEXT, "model variant"),
-    ("graph", TEXT, "graph family; for facts, database family"),
+    ("graph", TEXT, "graph family"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
     ("embedding", TEXT, "embedding family"),
-    ("m", INT, "number of items; for facts, of triples"),
+    ("m", INT, "number of items"),
     ("d_model", INT, "embedding width"),
     ("h", INT, "number of heads"),
-    ("d_k", INT, "key width of a head; for facts, d_qk"),
+    ("d_k", INT, "key width of a head"),
     ("D_K", INT, "total key width, h * d_k"),
-    ("d_vo", INT, "for facts: value width of a head"),
-    ("D_V", INT, "for facts: total value width, h * d_vo"),
     ("seed", INT, "seed; it pairs the runs of a cell across h and d_k"),
     ("context_length", INT, "items per context, l; for the transformer, pairs of items"),
     ("positive_rate", REAL, "target-in-context rate, rho; the transformer does not use it"),
     ("max_steps", LONG, "step limit, in contexts or batches"),
     ("trained_to", LONG, "step limit of the training it was read from; max_steps if its own"),
-    ("score", REAL, "test micro-F1; accuracy for transformer and facts, error (MSE) for value"),
+    ("score", REAL, "test micro-F1; accuracy for the transformer, error (MSE) for value"),
     ("val_score", REAL, "the same on validation data at the last check; transformer: the best"),
     ("threshold_tau", REAL, "learned decision threshold tau; null if there is none"),
     ("null_rate", REAL, "share of the transformer's test queries answered with NULL"),
-    ("argmax_accuracy", REAL, "for facts: share of triples whose value has the largest logit"),
-    ("softmax_accuracy", REAL, "for facts: share whose value has a probability of at least tau"),
-    ("rank_logits", INT, "for facts: largest rank of an unfolding of the logits L"),
-    ("rank_argmax", INT, "for facts: the same for the 0/1 tensor argmax(L)"),
     ("parameters", LONG, "for a layer from a file or the zoo: trained parameters, without tau"),
     ("cached", LONG, "for such a layer: numbers cached per token; null if it does not say"),
-    ("by_tau", TEXT, "for facts, JSON: for each tau, [tau, accuracy, rank of softmax>=tau(L)]"),
+    ("details", TEXT, "JSON: what a model with a room of its own reports besides; null for others"),
     ("steps", LONG, "training steps done: contexts, or batches for the transformer"),
     ("stop_reason", TEXT, "converged | max_steps | diverged | failed"),
     ("error", TEXT, "why the run failed; null unless stop_reason is failed"),
@@ -61,15 +55,11 @@ RUNS = _table(
     ("config", TEXT, "canonical JSON of everything that the numbers depend on"),
 )
 
-OF_FACTS = (
-    "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
-)  # fmt: skip
-"""Columns of ``RUNS`` that are null for every model but ``facts``."""
 OF_LAYERS = ("parameters", "cached")
 """Columns of ``RUNS`` that are null except for layers from a file or the zoo."""
 RESULTS = (
-    "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
-    "rank_logits", "rank_argmax", "by_tau", *OF_LAYERS, "steps", "stop_reason",
+    "score", "val_score", "threshold_tau", "null_rate", *OF_LAYERS, "details", "steps",
+    "stop_reason",
 )  # fmt: skip
 """Columns of ``RUNS`` that training a run yields: the same no matter where and when it trains."""
 
@@ -98,11 +88,6 @@ THRESHOLDS = _table(
     ("fresh_mean", REAL, "mean test score on the fresh seeds"),
     ("fresh_seeds", INT, "number of fresh seeds in fresh_mean"),
     ("D_K_first", INT, "smallest D_K that passes on the first seeds alone"),
-    ("d_vo", INT, "for facts: smallest value width that passes; null unless found"),
-    ("D_V", INT, "for facts: h * d_vo; null unless found"),
-    ("D_V_low", INT, "for facts: like D_K_low"),
-    ("D_V_high", INT, "for facts: like D_K_high"),
-    ("D_V_first", INT, "for facts: like D_K_first"),
 )
 
 STUDY_TABLES = {"thresholds": THRESHOLDS}

@@ -36,7 +36,7 @@ from rgr_dist.study.yaml_document import is_known
 if TYPE_CHECKING:
     import pandas as pd
 
-ORDER = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "d_vo", "seed"]
+ORDER = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
 COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from rgr_dist.study.address import canonical_json, cell_address
+from rgr_dist.paper import capacity_scale
+from rgr_dist.study.address import canonical_json, cell_address, run_json
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.layer import HOW, Layer
 from rgr_dist.study.models import MODELS, Model, ModelName
-from rgr_dist.study.spec import Count, Spec, at_most
+from rgr_dist.study.spec import Count, Spec
 from rgr_dist.study.training import Context, Training
-
-PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
-"""Keys of a cell that its task depends on: none of the training."""
-NEEDS_DATABASE = "needs one, such as {family: function, keys: 64, queries: 8, values: 64}"
 
 
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model.
 
-    For model facts, a database takes the place of the graph, and m is the number of its triples.
+    A model with a room of its own has cells of its own class (``cell_type``).
+
+    Attributes:
+        problem: the keys that its task depends on: none of the training.
     """
 
-    later: ClassVar[frozenset[str]] = frozenset({"construction", "database", "facts", "layer"})
+    later: ClassVar[frozenset[str]] = frozenset({"construction", "layer"})
+    problem: ClassVar[tuple[str, ...]] = ("graph", "m", "d_model", "embedding", "context")
 
     model: ModelName = "max"
     graph: Graph = Permutation()
@@ -37,8 +39,6 @@ class Cell(Spec):
     context: Context = Context()
     training: Training = Training()
     construction: Construction = Construction()
-    database: Database | None = None
-    facts: Facts = Facts()
     layer: Layer | None = None
 
     @model_validator(mode="after")
@@ -65,9 +65,11 @@ class Cell(Spec):
 
     @model_validator(mode="after")
     def _has_its_items(self) -> Self:
-        if self.record.holds == "facts":
-            self._check_database()
-            return self
+        self.check_items()
+        return self
+
+    def check_items(self) -> None:
+        """Raise ValueError, naming the key, if its graph or contexts are not of its m items."""
         length = self.context.length
         items = 2 * length + 1 if self.record.task == "matching" else length
         if items > self.m:
@@ -78,33 +80,19 @@ class Cell(Spec):
             )
         self.graph.check(self.m)
         self.embedding.check(self.m, self.d_model)
-        return self
 
-    def _check_database(self) -> None:
-        if self.database is None:
-            raise ValueError(f"database: missing; model {self.model} {NEEDS_DATABASE}")
-        if self.m != self.database.n_asked:
-            raise ValueError(
-                f"m: {self.m} is not valid, since the database has {self.database.n_asked} "
-                "triples; leave m out, and they are counted"
-            )
-        at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
-
-    def canonical(self) -> Cell:
+    def canonical(self) -> Self:
         """The same science, at one address: keys are left out where that means the same.
 
         Stored cells are read as they are, so that each keeps the address that it was stored at.
         """
-        decay, size = self.training.weight_decay, self.training.batch_size
-        if self.record.holds == "facts":
-            decay, size = decay or None, None if size == self.m else size
-        elif decay is not None:
-            decay += 0.0  # no -0.0
-        keys = {"weight_decay": decay, "batch_size": size}
-        changed: dict[str, Any] = {"training": self.training.model_copy(update=keys)}
-        return self.model_copy(update=changed)
+        decay = self.training.weight_decay
+        if decay is None:
+            return self
+        training = self.training.model_copy(update={"weight_decay": decay + 0.0})  # no -0.0
+        return self.model_copy(update={"training": training})
 
-    def with_limit(self, max_steps: int) -> Cell:
+    def with_limit(self, max_steps: int) -> Self:
         """The cell with another step limit."""
         training = self.training.model_copy(update={"max_steps": max_steps})
         return self.model_copy(update={"training": training})
@@ -121,18 +109,18 @@ class Cell(Spec):
 
     @property
     def n_edges(self) -> int:
-        """Number of relations m', or of triples for model facts."""
-        return self.m if self.database is not None else self.graph.n_edges(self.m)
+        """Number of relations m'."""
+        return self.graph.n_edges(self.m)
 
     @property
     def family(self) -> str:
-        """The family of its graph, or of its database."""
-        return self.graph.family if self.database is None else self.database.family
+        """The family of its graph."""
+        return self.graph.family
 
     @property
     def assets(self) -> tuple[str, ...]:
-        """Digests of what its graph, embedding, database and layer load from files."""
-        parts = (self.graph, self.embedding, self.database, self.layer)
+        """Digests of what its parts load from files, such as its graph."""
+        parts = (getattr(self, name) for name in type(self).model_fields)
         digests = (getattr(part, "digest", None) for part in parts)
         return tuple(digest for digest in digests if digest is not None)
 
@@ -140,11 +128,8 @@ class Cell(Spec):
     def name(self) -> str:
         """The cell's name on the command line: ``m=64,d_model=16``, or with ``,degree=4``.
 
-        A graph from a file is named by its number of edges, ``,edges=300``; a cell of facts by the
-        number of its triples, ``facts=512,d_model=32``.
+        A graph from a file is named by its number of edges, ``,edges=300``.
         """
-        if self.database is not None:
-            return f"facts={self.m},d_model={self.d_model}"
         sizes = f"m={self.m},d_model={self.d_model}"
         if isinstance(self.graph, Edges):
             return f"{sizes},edges={self.graph.edges}"
@@ -153,14 +138,44 @@ class Cell(Spec):
     @property
     def problem_json(self) -> str:
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
-        return canonical_json(self.model_dump(include=set(PROBLEM)))
+        return canonical_json(self.model_dump(include=set(self.problem)))
 
     @cached_property
     def config_json(self) -> str:
         """Canonical JSON of its science configuration: the part that its runs share."""
         return canonical_json(self.model_dump())
 
+    @property
+    def scale(self) -> float:
+        """m' log₂ m / d_model: what D_K grows with (Sec. 6.1)."""
+        return capacity_scale(self.m, self.d_model, self.n_edges)
+
+    def step_cost(self, D_K: float) -> float:
+        """Multiply-adds of a training step, where a model's room says what they are."""
+        raise NotImplementedError
+
+    @property
+    def own_keys(self) -> dict[str, Any]:
+        """Further keys, besides those of training, in which cells of one size can differ."""
+        return {"graph.family": self.graph.family}
+
+    def run_json(self, h: int, d_k: int, seed: int) -> str:
+        """Canonical JSON of everything that the numbers of a run depend on."""
+        return run_json(self.config_json, {"h": h, "d_k": d_k, "seed": seed})
+
     @cached_property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
         return cell_address(self.config_json)
+
+
+def cell_type(model: str) -> type[Cell]:
+    """The class of a model's cells."""
+    room = MODELS[model].room
+    found: type[Cell] = Cell if room is None else resolve_name(room.cell)
+    return found
+
+
+def read_cell(text: str) -> Cell:
+    """A cell from its JSON."""
+    return cell_type(json.loads(text)["model"]).model_validate_json(text)

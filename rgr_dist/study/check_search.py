@@ -15,8 +15,7 @@ def check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model is searched along another axis, does not take these head counts, or
-            a run would not end at a check.
+        StudyError: the model does not take these head counts, or a run would not end at a check.
     """
     record, limit, every = cell.record, cell.training.max_steps, cell.training.check_every
     if record.task != "construction" and limit % every:
@@ -24,14 +23,10 @@ def check_search(cell: Cell, search: Search) -> None:
             f"training.max_steps: {limit} is not a multiple of check_every, which is {every}; "
             "a run ends at a check"
         )
-    if record.axis != search.axis:
-        raise StudyError(
-            f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
-        )
-    one_head = search.heads == (1,) or (search.D_K == "widest" and 1 in search.arms)
+    one_head = search.heads == (1,) or (search.D_K == "widest" and 1 in search.heads)
     if record.algorithm == "one-head" and not one_head:
         raise StudyError("search.heads: construction one-head has one; give [1]")
-    least = min(search.arms)
+    least = min(search.heads)
     if record.algorithm == "5" and (degree := _largest_degree(cell)) > least:
         raise StudyError(
             f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "

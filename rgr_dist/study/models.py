@@ -17,6 +17,27 @@ from rgr_dist.study.construction import Algorithm
 
 
 @dataclass(frozen=True)
+class Room:
+    """What a model with a room of its own brings, each to be had by ``pkgutil.resolve_name``.
+
+    Nothing outside of the room knows more of it than is said here.
+
+    Attributes:
+        parts: keys of a study that only this model has; each is a part of its cells.
+        cell: the class of its cells.
+        problems: makes the keys of cells from what a study says of these parts.
+        task: the class of its tasks for the torch engines.
+        section: the module of what its report adds: ``finding``, ``section`` and ``tables``.
+    """
+
+    parts: tuple[str, ...]
+    cell: str
+    problems: str
+    task: str
+    section: str
+
+
+@dataclass(frozen=True)
 class Model:
     """One model variant.
 
@@ -25,13 +46,13 @@ class Model:
         section: where the paper describes it.
         layer: what it is, in words; its name if not given.
         score: what a run is judged by.
-        task: the problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
-            ``problem.databases``); ``construction`` if its weights are made (``theory.construct``);
-            ``own layer`` if its layer is from a file (``study.layer``), trained on edges.
+        task: the problem it is trained on (``problem.edge_task``, ``problem.matching_task``);
+            ``construction`` if its weights are made (``theory.construct``); ``own layer`` if its
+            layer is from a file (``study.layer``), trained on edges; ``room``, that of its room.
+        room: what it brings, if it has a room of its own.
         algorithm: which construction makes its weights.
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
-        axis: the width that a study searches: d_k, or d_vo.
         engines: the engines that train it, the fastest on a CPU first.
         finds_thresholds: whether a study of it asks for thresholds, or for every width's score.
         unused_keys: keys of a study that it does not use, and that must have their default.
@@ -51,8 +72,8 @@ class Model:
     engines: tuple[str, ...]
     layer: str = ""
     heads: Literal["max", "softmax"] | None = None
-    task: Literal["edges", "matching", "construction", "facts", "own layer"] = "edges"
-    axis: Literal["d_k", "d_vo"] = "d_k"
+    task: Literal["edges", "matching", "construction", "room", "own layer"] = "edges"
+    room: Room | None = None
     algorithm: Algorithm | None = None
     finds_thresholds: bool = True
     unused_keys: tuple[str, ...] = ()
@@ -70,21 +91,14 @@ class Model:
         return self.score == "error"
 
     @property
-    def finds(self) -> Literal["D_K", "D_V", "accuracy"]:
-        """What a study of it finds: the smallest of a total width, or the score of every width."""
-        if not self.finds_thresholds:
-            return "accuracy"
-        return "D_K" if self.axis == "d_k" else "D_V"
+    def finds(self) -> Literal["D_K", "accuracy"]:
+        """What a study of it finds: the smallest total width, or the score of every width."""
+        return "D_K" if self.finds_thresholds else "accuracy"
 
     @property
     def holds_bits(self) -> bool:
         """Whether the bits of a graph per parameter, of 2 d_model D_K + 1, can be counted."""
-        return self.finds == "D_K" and self.task != "own layer"
-
-    @property
-    def holds(self) -> Literal["relations", "facts"]:
-        """What a layer is asked to hold: the edges of a graph, or the triples of a database."""
-        return "facts" if self.task == "facts" else "relations"
+        return self.finds == "D_K" and self.task not in ("own layer", "room")
 
     def engine(self, asked: str, device: str) -> str:
         """The engine that trains it on a device: ``auto`` is the fastest, and weights that are made
@@ -100,7 +114,7 @@ class Model:
     @property
     def unused_parts(self) -> tuple[str, ...]:
         """Parts of a cell that it does not use, and that must have their default."""
-        parts = ("database", "facts") if self.holds == "relations" else ("graph", "embedding")
+        parts = () if self.room is None else ("graph", "embedding")
         own = {"construction": self.algorithm is not None, "layer": self.task == "own layer"}
         return (*parts, *(part for part, has in own.items() if not has))
 
@@ -214,8 +228,14 @@ RECORDS = (
         name="facts",
         section="arXiv:2502.05076",
         score="accuracy",
-        task="facts",
-        axis="d_vo",
+        task="room",
+        room=Room(
+            parts=("database", "facts"),
+            cell="rgr_dist.facts.cell:FactsCell",
+            problems="rgr_dist.facts.cell:problems",
+            task="rgr_dist.facts.task:Task",
+            section="rgr_dist.facts.section",
+        ),
         loss="answers",
         engines=("compiled", "reference"),
         unused_keys=(

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, SerializeAsAny, StrictInt, model_validator
 
-from rgr_dist.study.address import run_address, run_json
+from rgr_dist.study.address import run_address
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.spec import Count, Spec
 
 
 class Run(Spec):
-    """One training run: a cell at h heads of width d_k, from one seed.
+    """One training run: a cell at h heads of width d_k, from one seed."""
 
-    Attributes:
-        d_vo: value width of a head, for model facts only.
-    """
-
-    later: ClassVar[frozenset[str]] = frozenset({"d_vo"})
-
-    cell: Cell
+    cell: SerializeAsAny[Cell]
     h: Count
     d_k: Count
     seed: Annotated[StrictInt, Field(ge=0)]
-    d_vo: Count | None = None
 
     @model_validator(mode="after")
     def _suits_the_model(self) -> Self:
-        if (self.d_vo is None) != (self.cell.record.axis == "d_k"):
-            raise ValueError(f"d_vo: {self.d_vo} is not valid for model {self.cell.model}")
         if self.cell.record.splits_values and self.cell.d_model % self.h:
             raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
         return self
@@ -44,14 +35,9 @@ class Run(Spec):
         return self.h * self.d_k
 
     @property
-    def D_V(self) -> int | None:
-        """Total value width h * d_vo; None except for model facts."""
-        return None if self.d_vo is None else self.h * self.d_vo
-
-    @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        return run_json(self.cell.config_json, self.model_dump(exclude={"cell"}))
+        return self.cell.run_json(self.h, self.d_k, self.seed)
 
     @property
     def run_id(self) -> str:

@@ -66,7 +66,7 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     Raises:
         StudyError: one of them is not in the study.
     """
-    arms, name = study.search.arms, study.search.sizes.shown_arm
+    arms, name = study.search.heads, "h"
     listed = arms
     for h in heads:
         if h not in listed:

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.database import Database
-from rgr_dist.study.families import Graph
 from rgr_dist.study.models import Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
@@ -27,7 +25,7 @@ class Study(Spec):
     """
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[SerializeAsAny[Cell], ...]
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
     document: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -104,7 +102,7 @@ class Study(Spec):
         """For each of several cells, ``key=value`` wherever it is not as the first of them."""
         flat = [self.keys_of(cell) for cell in alike]
         keys = list(dict.fromkeys(key for one in flat for key in one))
-        for part in ("graph", "database"):
+        for part in ("graph", *self._parts):
             if len({one.get(f"{part}.file") for one in flat}) == len(flat):
                 keys = [key for key in keys if key != f"{part}.digest"]
         return [
@@ -121,15 +119,17 @@ class Study(Spec):
         trained = _flat("context", dict(cell.context)) | _flat("training", dict(cell.training))
         unused = cell.record.unused_keys
         trained = {key: value for key, value in trained.items() if key not in unused}
-        trained = {"model": cell.model_name, **trained}
-        if cell.database is None:
-            graph = self._file_of("graph", cell.graph)
-            return trained | {"graph.family": cell.graph.family} | graph
-        own = cell.database.model_dump(mode="json", exclude={"triples"})
-        stored = _flat("database", own) | self._file_of("database", cell.database)
-        return stored | _flat("facts", dict(cell.facts)) | trained
+        own = cell.own_keys
+        for part in ("graph", *self._parts):
+            own |= self._file_of(part, getattr(cell, part))
+        return {"model": cell.model_name, **trained, **own}
 
-    def _file_of(self, part: str, spec: Graph | Database) -> dict[str, str]:
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        """The parts of its cells that only its model has."""
+        return () if self.record.room is None else self.record.room.parts
+
+    def _file_of(self, part: str, spec: Spec) -> dict[str, str]:
         """The name of the file that a part was read from and the start of its digest, if any."""
         digest = getattr(spec, "digest", None)
         if digest is None:

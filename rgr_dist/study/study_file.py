@@ -11,14 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
-from pydantic import Field, StrictStr
+from pydantic import Field, StrictStr, model_validator
 
-from rgr_dist.study.cell import NEEDS_DATABASE, Cell
+from rgr_dist.study.cell import Cell, cell_type
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
-from rgr_dist.study.database import Database
 from rgr_dist.study.errors import StudyError, as_written, validated, within
 from rgr_dist.study.files import EdgesFile, TriplesFile, VectorsFile, VectorTable
 from rgr_dist.study.layer import HOW
@@ -33,8 +33,10 @@ Keys = dict[Any, Any]
 Files = dict[str, dict[str, Any]]
 """The keys of a study that name an array's files, by the array's digest."""
 
-CELL_PARTS = ("context", "training", "graph", "database", "facts")
+CELL_PARTS = ("context", "training", "graph")
 """Parts that an entry of ``cells`` may override key by key."""
+ROOM_PARTS = {part for one in MODELS.values() if one.room for part in one.room.parts}
+"""Keys of a study that only some model with a room of its own has."""
 MOST_KEYS = 100
 """A part with more keys than this has unknown ones: it is refused, its lists not expanded."""
 MOST_CELLS = 1_000
@@ -43,19 +45,34 @@ MOST_LIMITS = 100
 """Step limits of one cell: its searches at each of them follow one another."""
 
 
-class CellItem(Spec):
+class _WithParts(Spec):
+    """Keys of a study, with those that only one model knows apart.
+
+    Attributes:
+        parts: by their names, those of ``ROOM_PARTS``.
+    """
+
+    parts: dict[str, Keys] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _apart(cls, keys: Any) -> Any:
+        if not isinstance(keys, dict):
+            return keys
+        own = {key: keys[key] for key in keys if key in ROOM_PARTS}
+        return {key: keys[key] for key in keys if key not in own} | {"parts": own}
+
+
+class CellItem(_WithParts):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
     Attributes:
         m: number of items, or a list of numbers. May be left out for an edge list in which every
-            item occurs: the items are then counted. Leave it out for model facts: the triples are
-            counted.
+            item occurs: the items are then counted.
         d_model: width of the items' embedding, or a list of widths.
         context: keys of ``context`` that these cells override.
         training: keys of ``training`` that these cells override.
         graph: keys of ``graph`` that these cells override, or another family.
-        database: keys of ``database`` that these cells override, or another family.
-        facts: keys of ``facts`` that these cells override.
     """
 
     m: OneOrMore = ()
@@ -63,11 +80,9 @@ class CellItem(Spec):
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     graph: Keys = Field(default_factory=dict)
-    database: Keys = Field(default_factory=dict)
-    facts: Keys = Field(default_factory=dict)
 
 
-class StudyFile(Spec):
+class StudyFile(_WithParts):
     """A study file as written, before its cells are expanded.
 
     Attributes:
@@ -80,8 +95,6 @@ class StudyFile(Spec):
             ``test_contexts``.
         graph: the relations among the items.
         embedding: the vectors of the items.
-        database: for model facts: the triples to be stored, in place of a graph.
-        facts: for model facts: what is trained, and how it is judged.
         context: how contexts are drawn.
         training: how a run is trained, and when it stops.
         cells: what is measured: the sizes, and what some of them override.
@@ -92,8 +105,6 @@ class StudyFile(Spec):
     model: Any = "max"
     graph: Keys = Field(default_factory=dict)
     embedding: Keys = Field(default_factory=dict)
-    database: Keys = Field(default_factory=dict)
-    facts: Keys = Field(default_factory=dict)
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     cells: Annotated[tuple[CellItem, ...], Field(min_length=1)]
@@ -101,15 +112,12 @@ class StudyFile(Spec):
 
     def merged(self, part: str, item: CellItem) -> Keys:
         """A part with an entry's own keys; if they name another family, they stand alone."""
-        common, own = getattr(self, part), getattr(item, part)
+        common, own = (
+            one.parts.get(part, {}) if part in ROOM_PARTS else getattr(one, part)
+            for one in (self, item)
+        )
         families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
         return dict(own) if len(families) > 1 else {**common, **own}
-
-
-class _OneDatabase(Spec):
-    """A database by itself, whose triples are counted before its cell is made."""
-
-    database: Database
 
 
 def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
@@ -248,7 +256,7 @@ class _Expansion:
         written, item = self.written, self.written.cells[index]
         here = f"cells[{index}]."
         own = [part for part in CELL_PARTS if getattr(item, part)]
-        places = dict.fromkeys(("m", "d_model", *own), here)
+        places = dict.fromkeys(("m", "d_model", *own, *item.parts), here)
         training = {**self.record.training, **written.training, **item.training}
         if "construction" in model and model is not self.models[0]:
             unused = MODELS[model["model"]].unused_keys
@@ -265,7 +273,7 @@ class _Expansion:
         _check_number(math.prod(map(len, lists)))
         return [
             validated(
-                Cell,
+                cell_type(self.record.name),
                 {
                     **model,
                     **problem,
@@ -283,38 +291,22 @@ class _Expansion:
     def _problems(
         self, item: CellItem, places: Mapping[str, str], graphs: Sequence[Keys]
     ) -> list[Keys]:
-        """What a layer is to hold: m items, or a database, and how that is judged."""
-        database, facts = (self.written.merged(part, item) for part in ("database", "facts"))
-        if self.record.holds == "relations":
-            other = {"database": database, "facts": facts}
-            for part, keys in other.items():
-                if keys:
-                    raise StudyError(
-                        f"{places.get(part, '')}{part}: model {self.record.name} does not use it; "
-                        "leave it out, or give model: facts"
-                    )
-            m: Sequence[int] = item.m
-            if not m and graphs[0].get("family") == "edges":
-                m = [graphs[0]["items"]]
-            return [{"m": one} for one in m] or [{}]
-        stored = self._databases(database, places.get("database", ""))
-        judged = _each(facts)
-        _check_number(len(stored) * max(1, len(item.m)) * len(judged))
-        counted = [{**one, "m": m} for one in stored for m in item.m] if item.m else stored
-        return [{**one, "facts": keys} for one in counted for keys in judged]
-
-    def _databases(self, keys: Keys, place: str) -> list[Keys]:
-        """One ``m`` and ``database`` for each combination of listed keys."""
-        if not keys:
-            raise StudyError(f"{place}database: missing; model {self.record.name} {NEEDS_DATABASE}")
-        if keys.get("family") == "file":
-            listed = [self._loaded(TriplesFile, keys, f"{place}database.")]
-        else:
-            listed = _each(keys)
-        found = [validated(_OneDatabase, {"database": one}, place).database for one in listed]
-        if any(one.n_asked < 2 for one in found):
-            raise StudyError(f"{place}database: it has one triple; give two or more")
-        return [{"m": one.n_asked, "database": one} for one in found]
+        """What a layer is to hold: m items, or what a model with a room of its own takes."""
+        room = self.record.room
+        unknown = {*self.written.parts, *item.parts}.difference(room.parts if room else ())
+        for part in sorted(unknown):
+            raise StudyError(
+                f"{places.get(part, '')}{part}: model {self.record.name} does not use it; "
+                "leave it out"
+            )
+        m: Sequence[int] = item.m
+        if room is not None:
+            written = {part: self.written.merged(part, item) for part in room.parts}
+            found = resolve_name(room.problems)(written, places, self._loaded)
+            return [{**one, "m": given} for one in found for given in m] if m else list(found)
+        if not m and graphs[0].get("family") == "edges":
+            m = [graphs[0]["items"]]
+        return [{"m": one} for one in m] or [{}]
 
     def _graphs(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
         """One graph for each listed degree, or the graph of a file, with its edges loaded."""
@@ -324,7 +316,7 @@ class _Expansion:
         return [self._loaded(EdgesFile, keys, f"{place}graph.")]
 
     def _loaded(self, spec: type[EdgesFile] | type[TriplesFile], keys: Keys, place: str) -> Keys:
-        """A graph or a database whose file is loaded."""
+        """A part of a cell whose file is loaded."""
         written = validated(spec, keys, place)
         with within(f"{place}file: "):
             loaded = written.load(self.home)

@@ -55,7 +55,7 @@ def runs_to_tune(study: Study, store: Store, cells: Sequence[Cell]) -> list[Run]
         else:
             sizes = cell.m, cell.d_model, cell.n_edges
             heads = max(1.0, LAWS["h"].slope * compression(*sizes) + LAWS["h"].intercept)
-            h = min(map(int, study.search.arms), key=lambda one: abs(math.log(one / heads)))
+            h = min(map(int, study.search.heads), key=lambda one: abs(math.log(one / heads)))
             D_K = LAWS["D_K"].slope * capacity_scale(*sizes)
             d_k = max(1, math.floor(BELOW_PREDICTED * D_K / h))
         runs += [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(study.search.seeds)]

@@ -20,6 +20,7 @@ from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from tests.engines.shapes import SHAPES, assert_close, runs_of, same
+from tests.facts.made_up import database, run_of
 
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
 EDGES = {"learning_rate": 0.03, "max_steps": 200, "stop_score": 0.6}
@@ -40,9 +41,8 @@ def of_blocks(seeds: tuple[int, ...], **training: Any) -> list[Run]:
 
 def of_facts(seeds: tuple[int, ...], **training: Any) -> list[Run]:
     keys = {"check_every": 20, "learning_rate": 0.03, "max_steps": 200, "batch_size": 7}
-    database = {"family": "function", "keys": 6, "queries": 3, "values": 5}
-    cell = Cell(model="facts", m=18, d_model=8, database=database, training=keys | training)
-    return [Run(cell=cell, h=2, d_k=3, d_vo=4, seed=seed) for seed in seeds]
+    own = {"database": database("function", 6, 3, 5), "d_model": 8, "training": keys | training}
+    return [run_of(2, 3, 4, seed, **own) for seed in seeds]
 
 
 TASKS: dict[str, Callable[..., list[Run]]] = {

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from scipy.special import softmax
 
-from rgr_dist.facts.logits import all_logits
+from rgr_dist.facts.cell import Database
+from rgr_dist.facts.databases import sample_triples, tensor
+from rgr_dist.facts.layer import all_logits
 from rgr_dist.facts.ranks import (
     exact_rank,
     layer_rank_bound,
@@ -22,8 +24,6 @@ from rgr_dist.facts.ranks import (
     triples_rank,
     unfoldings,
 )
-from rgr_dist.problem.databases import sample_triples, tensor
-from rgr_dist.study.database import Database
 
 sides = st.integers(1, 5)
 whole_matrices = st.tuples(sides, sides).flatmap(

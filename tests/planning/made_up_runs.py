@@ -26,15 +26,6 @@ def study_of(cells: Rows | None = None, **search: Any) -> Study:
     return parse_study({"name": "made-up", "cells": cells, "search": search})
 
 
-def facts_of(keys: int | list[int] = 8, **search: Any) -> Study:
-    """A study of facts, searched at two d_qk unless ``search`` says otherwise."""
-    database = {"family": "function", "keys": keys, "queries": 4, "values": 8}
-    search = {"axis": "d_vo", "per": {"d_qk": [2, 4], "h": 2}, "seeds": 2} | search
-    cells = [{"d_model": 16}]
-    document = {"name": "made-up", "model": "facts", "database": database, "cells": cells}
-    return parse_study(document | {"search": search})
-
-
 def runs_of(rows: Rows) -> pd.DataFrame:
     return pa.Table.from_pylist(rows, schema=RUNS).to_pandas()
 
@@ -55,8 +46,7 @@ def trained(
     while isinstance(probe := portfolio.ask(), Probe):
         score = 1.0 if passes(probe) else 0.5
         for run in feed.runs_of(probe):
-            facts = {"d_vo": run.d_vo, "D_V": run.h * run.d_vo} if run.d_vo else {}
-            more = {"score": score, "steps": 1000, "graph": run.cell.family, **facts}
+            more = {"score": score, "steps": 1000, "graph": run.cell.family}
             row = run_row(run.h, run.d_k, run.seed, run.cell, len(rows), **more)
             assert not feed.knows(row)
             feed.tell(row)

@@ -138,9 +138,6 @@ def test_of_a_grid_wide_heads_converge_halfway_and_narrow_ones_go_on_to_the_limi
     )
 
 
-FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}
-
-
 @pytest.mark.parametrize(
     ("cell", "multiply_adds"),
     [
@@ -152,15 +149,6 @@ FACTS = {"family": "function", "keys": 8, "queries": 4, "values": 10}
             {"m": 64, "d_model": 16, "model": "transformer"}
             | {"training": {"batch_size": 7, "weight_decay": 0.1}},
             7 * (6 * 16 * (32 + 16) + 2 * 64 * 16),
-        ),
-        (
-            {"m": 32, "d_model": 16, "model": "facts", "database": FACTS},
-            6 * 32 * (10 * (16 + 1) + 32),
-        ),
-        (
-            {"m": 32, "d_model": 16, "model": "facts", "database": FACTS}
-            | {"training": {"batch_size": 7}},
-            6 * 7 * (10 * (16 + 1) + 32),
         ),
     ],
 )

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rgr_dist.planning.explain import explain_cell
 from rgr_dist.planning.listing import plan_study, run_rows
-from rgr_dist.planning.search_of import stored_search
 from rgr_dist.store.store import Store
-from tests.planning.made_up_runs import facts_of, study_of
+from tests.planning.made_up_runs import study_of
 from tests.store.made_up_runs import failed_row, run_row
 
 
@@ -37,15 +34,3 @@ def test_another_studys_runs_are_neither_counted_nor_listed(tmp_path: Path) -> N
     other = study_of(heads=[8])
     assert plan_study(other, store)[1]["runs_failed"] == 1
     assert run_rows(study_of(heads=[4]), store) == ([], False)
-
-
-@pytest.mark.parametrize("h", [1, 2])
-def test_facts_at_another_head_count_are_no_evidence(h: int, tmp_path: Path) -> None:
-    """A probe is named by d_qk and d_vo alone, whatever h the study has in every setting."""
-    study = facts_of(per={"d_qk": [2, 4], "h": h})
-    store, (cell,) = Store(tmp_path), study.cells
-    store.append([run_row(2, 2, seed, cell, d_vo=3, D_V=6) for seed in (0, 1)])
-    search = stored_search(study, store)
-    assert len(search.runs) == (2 if h == 2 else 0)
-    known = search.portfolio.scores(cell.cell_id, (2, 3))
-    assert set(known) == ({0, 1} if h == 2 else set())

@@ -69,22 +69,6 @@ def test_three_nodes_one_killed_and_one_added_on_the_way(tmp_path: Path) -> None
     check_same(tmp_path, alone(tmp_path))
 
 
-FACTS = """
-name: small
-model: facts
-database: {family: partial, queries: 4, values: 8, share: 0.5}
-cells: [{database: {keys: [10, 20]}, d_model: 8}]
-search: {axis: d_vo, per: {d_qk: [1, 2, 4]}, seeds: 10}
-"""
-
-
-def test_facts_on_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(FACTS)
-    with running(1, 1) as nodes:
-        run_on(nodes, tmp_path, ["kill 1"])
-    check_same(tmp_path, alone(tmp_path))
-
-
 def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 40})
     with (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.store.schema import OF_FACTS, OF_LAYERS, RUNS
+from rgr_dist.store.schema import OF_LAYERS, RUNS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 
@@ -19,7 +19,7 @@ def run_row(
     h: int = 4, d_k: int = 5, seed: int = 0, cell: Cell = CELL, minute: int = 0, **other: Any
 ) -> dict[str, Any]:
     """A row of ``RUNS``: trained to the end unless ``other`` says so."""
-    run = Run(cell=cell, h=h, d_k=d_k, seed=seed, d_vo=other.get("d_vo"))
+    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
     row = {
         "run_id": run.run_id,
         "cell_id": cell.cell_id,
@@ -51,7 +51,7 @@ def run_row(
         "versions": "rgr-dist=0.1.0",
         "git_revision": None,
         "config": run.config_json,
-        **dict.fromkeys((*OF_FACTS, *OF_LAYERS)),
+        **dict.fromkeys((*OF_LAYERS, "details")),
     }
     assert row.keys() == set(NAMES)
     assert other.keys() <= row.keys()

@@ -8,7 +8,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError, validated
 from rgr_dist.study.models import MODELS
 
-FINDS = {"transformer": "accuracy", "facts": "D_V"}
+FINDS = {"transformer": "accuracy"}
 MADE = {  # section, what combines the heads, whether each item has one target, embedding
     "algorithm-1": ("Sec. 4, Algorithm 1", "max", True, None),
     "algorithm-2": ("Sec. 8, Algorithm 2", "softmax", True, None),
@@ -25,12 +25,11 @@ def test_the_record_of_a_model(name: str) -> None:
     record, is_made = MODELS[name], name in MADE
     assert record.name == name
     assert record.finds == FINDS.get(name, "D_K")
-    assert record.holds == ("facts" if name == "facts" else "relations")
     assert record.holds_bits == (name not in ("transformer", "facts", "file"))
     assert record.has_tau == (name not in ("value", "transformer", "facts"))
     assert record.minimised == (name == "value")
     assert record.scores_pairs == (name in ("max", "value", *MADE) and name != "algorithm-2")
-    unused = {"graph", "embedding"} if name == "facts" else {"database", "facts"}
+    unused = set() if record.room is None else {"graph", "embedding"}
     own = {"construction": is_made, "layer": name == "file"}
     assert {*record.unused_parts} == unused | {part for part, has in own.items() if not has}
     if is_made:

@@ -101,19 +101,9 @@ def test_a_later_key_changes_an_address_only_off_its_default() -> None:
     assert run_of(training=warm_up).run_id == run_of(training={"schedule": "warmup"}).run_id
 
 
-FACTS = {"database": {"family": "function", "keys": 4, "queries": 3, "values": 5}} | {
-    "model": "facts",
-    "cells": [{"d_model": 8}],
-    "search": {"axis": "d_vo", "per": {"d_qk": [1]}},
-}
-
-
 @pytest.mark.parametrize(
     ("short", "spelt"),
     [
-        (FACTS, {"training": {"batch_size": 12}}),
-        (FACTS, {"training": {"weight_decay": 0}}),
-        (FACTS, {"training": {"weight_decay": -0.0, "batch_size": 12}}),
         (
             {"model": "transformer", "training": {"weight_decay": 0}, "search": {"heads": [1]}},
             {"training": {"weight_decay": -0.0}},
@@ -127,23 +117,6 @@ def test_a_key_that_says_what_leaving_it_out_means_changes_no_address(
     assert one.cell_id == other.cell_id
     assert one == other
     assert Cell.model_validate_json(one.model_dump_json()) == one
-
-
-def test_a_key_off_what_leaving_it_out_means_is_kept() -> None:
-    others = [
-        (FACTS, {"training": {"batch_size": 11}}),
-        (FACTS, {"training": {"weight_decay": 0.01}}),
-    ]
-    for short, changed in others:
-        one, other = (parse_study(document(**keys)).cells[0] for keys in (short, short | changed))
-        assert one.cell_id != other.cell_id
-
-
-def test_a_stored_run_is_read_as_it_was_written() -> None:
-    """The address of its row is of the keys that it was written with."""
-    stored = parse_study(document(**FACTS)).cells[0].model_dump(mode="json")
-    stored["training"]["weight_decay"] = 0.0
-    assert Cell.model_validate(stored).model_dump(mode="json") == stored
 
 
 def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rgr_dist.engines.tasks import F1Scorer
 from rgr_dist.models.zoo.max import Max
 from rgr_dist.problem.graphs import Neighbours
-from rgr_dist.theory import all_pairs
-from rgr_dist.theory.all_pairs import score_all_pairs, score_rows
+from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
 
 
@@ -62,14 +61,6 @@ def test_f1_is_that_of_the_code_that_scores_trained_weights() -> None:
     tau, p = torch.tensor(layer.tau, dtype=torch.float64), {"W_Q": W_Q, "W_K": W_K}
     expected = scorer.score(lambda nodes: Max(6, 3, 2).scores(X_t[nodes], p), tau)
     assert score_all_pairs(layer, X, graph).f1 == expected
-
-
-def test_blocks_of_rows_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, X, graph = random_layer(2, 40, 6, 3, 2)
-    whole = score_all_pairs(layer, X, graph)
-    monkeypatch.setattr(all_pairs, "SCORES_AT_ONCE", 120)
-    assert [len(scores) for _, scores in score_rows(layer, X)] == [3] * 13 + [1]
-    assert score_all_pairs(layer, X, graph) == whole
 
 
 def test_a_score_equal_to_tau_is_no_edge() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.facts.cell import Database, Listed, LowRank, Partial, Predicates
 from rgr_dist.problem.streams import SHIFT_32, Stream
 from rgr_dist.study import assets
-from rgr_dist.study.database import Database, FactsFile, LowRank, Partial, Predicates
 
 Int32Array = npt.NDArray[np.int32]
 Block = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
@@ -29,8 +29,8 @@ def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
     Raises:
         AssetError: the triples of a file have not been loaded in this process.
     """
-    if isinstance(database, FactsFile):
-        return assets.get(database.digest).copy()  # compiled code types read-only arrays apart
+    if isinstance(database, Listed):
+        return assets.get(database.digest)
     if isinstance(database, LowRank):
         return _triples(database, np.arange(database.n_asked), _of_blocks(database, problem, seed))
     pairs = np.arange(database.keys * database.queries)

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.facts.logits import all_logits
-from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
-from rgr_dist.problem.facts_task import initial_facts
-from tests.problem.test_facts_task import run_of
+from rgr_dist.facts.layer import all_logits, right_by_argmax, right_by_softmax, token_logits
+from rgr_dist.facts.task import first_weights
+from tests.facts.made_up import run_of
 
 
 def plain_logits(w: dict[str, np.ndarray], k: int, q: int, h: int, residual: bool) -> np.ndarray:
@@ -34,7 +33,7 @@ def plain_logits(w: dict[str, np.ndarray], k: int, q: int, h: int, residual: boo
 def test_logits_are_those_of_the_layer_written_out(
     h: int, d_k: int, d_vo: int, residual: bool
 ) -> None:
-    weights = initial_facts(run_of(h, d_k, d_vo))
+    weights = first_weights(run_of(h, d_k, d_vo))
     expected = np.array(
         [[plain_logits(weights, k, q, h, residual) for q in range(3)] for k in range(5)]
     )

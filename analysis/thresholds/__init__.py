@@ -1,1 +1,0 @@
-"""D_K* and h* of every cell."""
