@@ -78,8 +78,6 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
             except NoRay as error:
                 if address != "local":
                     raise ClusterError(f"--address {error}") from error
-                if error.__cause__ is None:  # the environment does not allow starting one
-                    raise ClusterError(str(error)) from error
                 raise RunBroken(" ".join(str(error).split())[:300]) from error
         if address == "local" and not fits({"GPU": gpus}):
             raise ClusterError(f"--gpus {gpus:g}: Ray has fewer GPUs; 0 trains on CPUs")

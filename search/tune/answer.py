@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.threshold import ProbeResult, Search
@@ -18,40 +18,20 @@ VALUES, END = "values", "the other end"
 """The cells of the portfolio: the search, and a look at the end of the values that it left out."""
 
 
-class Shown(NamedTuple):
-    """The evidence at one value: the mean metric over the seeds that ran."""
-
-    value: Any
-    mean: float
-    n_seeds: int
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4g} ({self.n_seeds} seed{'s' * (self.n_seeds > 1)})"
-
-
-class Step(NamedTuple):
-    """A value that was tried: why, and what it showed."""
-
-    value: Any
-    why: str
-    verdict: Literal["pass", "fail", "open"]
-    evidence: str
-
-
 @dataclass(frozen=True)
 class Threshold:
     """The first value of an axis that passes, and what shows it.
 
     Attributes:
-        axis, metric, target, mode: the question.
-        seeds: seeds of each value's mean.
+        axis, metric, target, mode, seeds: the question.
         status: ``found``; ``censored`` where no value passes; ``open`` where an error, or the end
             of the Tuner, stopped the search.
         value: None unless found.
-        passed, failed: the certificate: the mean at the value and at the one before it, over the
-            seeds that the verdict took. ``failed`` is None if the value is the first.
+        passed, failed: the certificate: ``mean_score`` and ``n_seeds`` at the value and at the one
+            before it, over the seeds that the verdict took. ``failed`` is None if the value is the
+            first.
         why: the status in a sentence.
-        fresh: the mean over the fresh seeds that confirm the value; None where none were asked for.
+        fresh: the same over the fresh seeds that confirm the value; None where none were asked for.
         fails_above: of the values tried, those that fail although an earlier one passes: the metric
             does not get better from value to value, and a threshold may lie elsewhere.
         errors: what ended the trials that gave no score, by value and seed.
@@ -59,7 +39,7 @@ class Threshold:
             ``run_config`` that keeps them; else empty.
         scores: every known metric, by value and seed. A failing value may have been stopped at the
             seeds that sufficed to fail it: a mean over those is biased towards failing.
-        steps: every value tried, in order.
+        steps: a line for every value tried, in order: why, its verdict, the evidence.
     """
 
     axis: str
@@ -69,34 +49,33 @@ class Threshold:
     seeds: int
     status: Literal["found", "censored", "open"]
     value: Any
-    passed: Shown | None
-    failed: Shown | None
+    passed: ProbeResult | None
+    failed: ProbeResult | None
     why: str
-    fresh: Shown | None = None
+    fresh: ProbeResult | None = None
     fails_above: tuple[Any, ...] = ()
     errors: Mapping[tuple[Any, int], str] = field(default_factory=dict, compare=False)
     checkpoints: Mapping[int, Any] = field(default_factory=dict, compare=False)
     scores: Mapping[Any, Mapping[int, float]] = field(default_factory=dict, compare=False)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """A line: the value and its certificate, or why there is none."""
         text = f"{self.status}: {self.why}"
         if self.passed is not None:
             sign = "≥" if self.mode == "max" else "≤"
-            text = f"{self.axis} = {self.value}: {self.metric} {self.passed} {sign} {self.target:g}"
-            text += f", on fresh seeds {self.fresh}" if self.fresh else ""
-            text += f"; at {self.failed.value}: {self.failed}" if self.failed else f"; {self.why}"
+            at = f"{self.axis} = {self.value}: {self.metric}"
+            text = f"{at} {_shown(self.passed)} {sign} {self.target:g}"
+            text += f", on fresh seeds {_shown(self.fresh)}" if self.fresh else ""
+            below = self.failed
+            text += f"; at {below.value}: {_shown(below)}" if below else f"; {self.why}"
         if self.fails_above:
             text += f"; yet fails after a pass, at {', '.join(map(str, self.fails_above))}"
         return f"Threshold({text})"
 
     def explain(self) -> str:
         """A line for every value tried, in order: why it was tried, its verdict, the evidence."""
-        return "\n".join(
-            f"{self.axis} = {step.value} ({step.why}): {step.verdict}, {step.evidence}"
-            for step in self.steps
-        )
+        return "\n".join(self.steps)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw every seed's metric, the means, the target and the threshold.
@@ -111,18 +90,20 @@ class Threshold:
         ax.plot(list(means), list(means.values()), "-", color="C0", linewidth=1)
         for value, of in self.scores.items():
             fill = "C0" if len(of) >= self.seeds else "white"
-            ax.plot([value] * len(of), [*of.values()], ".", color="C0", alpha=0.35, markersize=4)
-            ax.plot(value, means[value], "o", color="C0", markersize=5, mfc=fill)
+            ax.plot([value] * len(of), [*of.values()], ".", color="C0", alpha=0.35)
+            ax.plot(value, means[value], "o", color="C0", mfc=fill)
         for value in {value for value, _ in self.errors}:
             ax.plot(value, 0.02, "x", color="tab:red", transform=ax.get_xaxis_transform())
-        label = f"target {self.target:g}"
-        ax.axhline(self.target, color="0.4", linewidth=0.8, linestyle="--", label=label)
+        ax.axhline(self.target, color="0.4", linestyle="--", label=f"target {self.target:g}")
         if self.passed is not None:
-            label = f"{self.axis} = {self.value}"
-            ax.axvline(self.value, color="C0", linewidth=0.8, linestyle=":", label=label)
+            ax.axvline(self.value, color="C0", linestyle=":", label=f"{self.axis} = {self.value}")
         ax.set(xlabel=self.axis, ylabel=self.metric, title=self.why)
-        ax.legend(fontsize="small")
+        ax.legend()
         return ax
+
+
+def _shown(probe: ProbeResult) -> str:
+    return f"{probe.mean_score:.4g} ({probe.n_seeds} seed{'s' * (probe.n_seeds > 1)})"
 
 
 def answer(
@@ -150,8 +131,8 @@ def answer(
             above |= {len(values)}
         why += ": the values run the wrong way; list them in the opposite order"
 
-    def shown(probe: ProbeResult | None) -> Shown | None:
-        return probe and Shown(values[probe.value - 1], probe.mean_score, probe.n_seeds)
+    def at_value(probe: ProbeResult | None) -> ProbeResult | None:
+        return probe and probe._replace(value=values[probe.value - 1])
 
     scores: dict[Any, dict[int, float]] = {}
     for (position, seed), score in sorted(known.items()):
@@ -164,14 +145,14 @@ def answer(
         seeds=test.seeds,
         status="open" if result.status == "pruned" else result.status,
         value=None if result.value is None else values[result.value - 1],
-        passed=shown(result.passed) if result.value else None,
-        failed=shown(result.failed),
+        passed=at_value(result.passed) if result.value else None,
+        failed=at_value(result.failed),
         why=why,
-        fresh=shown(result.fresh) if result.value else None,
+        fresh=at_value(result.fresh) if result.value else None,
         fails_above=tuple(values[position - 1] for position in sorted(above)),
         errors={(values[at - 1], seed): error for (at, seed), error in errors.items()},
         scores=scores,
-        steps=tuple(_steps(search, values)),
+        steps=tuple(_steps(search, axis, values)),
     )
 
 
@@ -195,8 +176,8 @@ def _why(
     )
 
 
-def _steps(search: Search, values: Sequence[Any]) -> list[Step]:
-    """Every value tried, with what was known by then."""
+def _steps(search: Search, axis: str, values: Sequence[Any]) -> list[str]:
+    """A line for every value tried, with what was known by then."""
     known: dict[int, str] = {}
     steps = []
     for (key, want, _), verdict, scores in search.decisions:
@@ -204,7 +185,7 @@ def _steps(search: Search, values: Sequence[Any]) -> list[Step]:
         if want in ("verdict", "fresh seeds"):
             why = f"does it pass on {'all' if want == 'verdict' else 'fresh'} seeds?"
         said = search.test_of(want).explain(scores) if verdict != "open" else "a trial is missing"
-        steps.append(Step(values[key.value - 1], why, verdict, said))
+        steps.append(f"{axis} = {values[key.value - 1]} ({why}): {verdict}, {said}")
         known[key.value] = verdict
     return steps
 

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,38 +61,62 @@ def connect(
     Raises:
         NoRay: no cluster answers at the address, or Ray did not start.
     """
-    is_default = address in (None, default_address())
     address = address or default_address()
+    starts = address == "local"
     with ExitStack() as stack:
-        stack.enter_context(environment(SETTINGS | (LOOPBACK if address == "local" else {})))
-        if address not in ("local", "auto") and not (is_connected() and is_default):
-            _check_reachable(address)
+        stack.enter_context(environment(SETTINGS | (LOOPBACK if starts else {})))
         import ray  # which sets the level of its loggers
 
         logger = logging.getLogger("ray")
         stack.callback(logger.setLevel, logger.level)
         logger.setLevel(logging.CRITICAL)
         if not is_connected():
-            options: dict[str, Any] = {"address": address}
-            if address == "local":
-                _set_token()
-                place = tempfile.gettempdir() if len(tempfile.gettempdir()) <= SHORT else "/tmp"
-                place = os.environ.get("RAY_TMPDIR") or place
-                own = tempfile.TemporaryDirectory("", "rgr-", place, ignore_cleanup_errors=True)
-                options |= {"num_cpus": cpus, "include_dashboard": False}
-                options |= {"_node_ip_address": "127.0.0.1"}
-                # Ray opens its folder to everybody, so it is within one that is private.
-                options |= {"_temp_dir": f"{stack.enter_context(own)}/ray"}
-            stack.enter_context(_sigterm_kept())
-            stack.callback(ray.shutdown)
+            keep = partial(_set_sigterm, signal.getsignal(signal.SIGTERM))
+            stack.callback(keep)  # Ray's end resets it
             try:
-                with _sigterm_kept():
-                    ray.init(log_to_driver=log_to_driver, configure_logging=False, **options)
+                options = stack.enter_context(_own(cpus)) if starts else {"address": address}
+                if address not in ("local", "auto"):  # Ray alone would try for minutes
+                    host, _, port = address.rpartition(":")
+                    socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
+                stack.callback(ray.shutdown)
+                ray.init(log_to_driver=log_to_driver, configure_logging=False, **options)
             except Exception as error:  # of any kind, also plain Exception
-                if address != "local":
-                    raise _nobody(address, error) from error
-                raise NoRay(f"Ray did not start: {type(error).__name__}: {error}") from error
+                said = f"{type(error).__name__}: {error}"
+                raise NoRay(
+                    f"Ray did not start: {said}" if starts else
+                    f"{address}: no Ray cluster answers there ({said}); valid: local, or auto or "
+                    "HOST:6379 on a node of a running cluster"
+                ) from error  # fmt: skip
+            finally:
+                keep()  # Ray's start replaces it
         yield
+
+
+@contextmanager
+def _own(cpus: int | None) -> Iterator[dict[str, Any]]:
+    """Options of a Ray that is started here, with a folder and a token for it.
+
+    The token's variable stays set: Ray's compiled code reads it only once, and a Ray started later
+    in this process has to ask for the same token.
+    """
+    given = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if not given and not (Path.home() / ".ray/auth_token").is_file():  # where Ray would make one
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    place = tempfile.gettempdir() if len(tempfile.gettempdir()) <= SHORT else "/tmp"
+    place = os.environ.get("RAY_TMPDIR") or place
+    with tempfile.TemporaryDirectory("", "rgr-", place, ignore_cleanup_errors=True) as folder:
+        yield {
+            "address": "local",
+            "num_cpus": cpus,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+            "_temp_dir": f"{folder}/ray",  # which Ray opens to everybody, in a private folder
+        }
+
+
+def _set_sigterm(handler: Any) -> None:
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def default_address() -> str:
@@ -128,42 +153,3 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _set_token() -> None:
-    """Make a token, unless the user has one: otherwise Ray stores one in the home folder.
-
-    The variable stays set: Ray's compiled code reads it only once, and a Ray started later in this
-    process has to ask for the same token.
-    """
-    given = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
-    if not given and not (Path.home() / ".ray/auth_token").is_file():
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-
-
-def _check_reachable(address: str) -> None:
-    """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
-    except (OSError, OverflowError, ValueError) as error:
-        raise _nobody(address, error) from None
-
-
-def _nobody(address: str, reason: object) -> NoRay:
-    source = " (RAY_ADDRESS)" if address == os.environ.get("RAY_ADDRESS") else ""
-    return NoRay(
-        f"{address}{source}: no Ray cluster answers there ({reason}); valid: local, or auto or "
-        "HOST:6379 on a node of a running cluster"
-    )
-
-
-@contextmanager
-def _sigterm_kept() -> Iterator[None]:
-    """Restore the SIGTERM handler, which Ray's start replaces and its end resets, as documented."""
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if handler is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)

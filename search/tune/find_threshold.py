@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray.tune import PlacementGroupFactory, RunConfig, Stopper, Trainable
+from ray import tune
 from ray.tune.stopper import CombinedStopper, FunctionStopper
 from ray.tune.utils import flatten_dict
 
@@ -43,7 +42,7 @@ def find_threshold(
     store: str | Path | None = None,
     config: Mapping[str, Any] | None = None,
     resources: Resources | None = None,
-    run_config: RunConfig | None = None,
+    run_config: tune.RunConfig | None = None,
     slots: int | None = None,
     speculate: bool = True,
 ) -> Threshold:
@@ -82,21 +81,22 @@ def find_threshold(
         confirm_seeds=confirm_seeds, guess=guess, seed_key=seed_key,
         store=ScoreFile(store, trainable, config, stop) if store else None,
     )  # fmt: skip
-    search.most = slots or 1
+    search.most, search.has_scheduler = slots or 1, False
     if not speculate:
         search.look_ahead = search.portfolio.look_ahead = 0
     if search.is_done:
         return search.threshold()
     line = _Line()
-    fitted: set[PlacementGroupFactory] = set()  # not checked again: a lost node may come back
 
     def beat(trials: Sequence[Any]) -> None:
         if trials and not slots:  # each trial says which resources it takes
-            search.most = max(1, fits(trials[-1].placement_group_factory))
-            for asked in {trial.placement_group_factory for trial in trials} - fitted:
-                if not fits(asked):
-                    search.fault = _too_large(asked)
-                fitted.add(asked)
+            asked = trials[-1].placement_group_factory
+            search.most = max(1, room := fits(asked))
+            if not room and not search.scores:  # later on, a lost node may come back
+                search.fault = ValueError(
+                    f"resources: a trial asks for {asked.required_resources}, which Ray has not; "
+                    "where more nodes are to come, give slots"
+                )
         if run_config is None or run_config.verbose != 0:
             line.show(search.known, f"; {len(search.scores)} trained, {len(search.probes)} run")
 
@@ -108,7 +108,8 @@ def find_threshold(
             search,
             resources,
             config=config,
-            reuse_actors=not isinstance(trainable, str) and reset is not Trainable.reset_config,
+            reuse_actors=not isinstance(trainable, str)
+            and reset is not tune.Trainable.reset_config,
             stop=CombinedStopper(_stopper(search, copy.deepcopy(stop)), WhileNeeded(search)),
             callbacks=[Watch(beat, search.explain)],
             run_config=run_config,
@@ -123,38 +124,28 @@ def find_threshold(
     return replace(found, checkpoints=kept)
 
 
-def _too_large(resources: PlacementGroupFactory) -> ValueError:
-    """The error that says which of a trial's resources Ray lacks."""
-    asked, there = resources.required_resources, ray.cluster_resources()
-    name = next(name for name in asked if asked[name] > there.get(name, 0))
-    return ValueError(
-        f"resources: a trial asks for {asked[name]:g} {name}, and Ray has "
-        f"{there.get(name, 0):g}; where more nodes are to come, give slots"
-    )
-
-
-def _stopper(search: ThresholdSearch, users: Any) -> Stopper:
+def _stopper(search: ThresholdSearch, users: Any) -> tune.Stopper:
     """What the user's ``stop`` says of a trial; Tune says only in its log if none reports it."""
+    if isinstance(users, tune.Stopper):
+        return users
+    if callable(users):
+        return FunctionStopper(users)
+    limits: Mapping[str, float] = users or {}
     reported: set[str] = set()
     told: list[str] = []
 
     def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
         flat = {name: one for name, one in flatten_dict(result).items() if one is not None}
-        reported.update(flat)
-        if missing := [name for name in users if name not in reported]:
-            names = ", ".join(name for name in flat if not name.startswith("config/"))
-            line = f"stop: no trial reports {missing[0]!r}; they report {names}"
-            if not told:
-                told.append(line)
-                warnings.warn(line, stacklevel=2)
-            if len(missing) == len(users) and result["training_iteration"] >= PATIENCE:
-                search.fault = ValueError(line)
-        return any(flat[name] >= at for name, at in users.items() if name in flat)
+        reported.update(name for name in flat if not name.startswith("config/"))
+        missing = [name for name in limits if name not in reported]
+        if missing and not told:
+            told.append(f"stop: no trial reports {missing[0]!r}; they report {sorted(reported)}")
+            warnings.warn(told[0], stacklevel=2)
+        if missing == [*limits] and result["training_iteration"] >= PATIENCE and told:
+            search.fault = ValueError(told[0])
+        return any(flat[name] >= limits[name] for name in limits if name in flat)
 
-    if isinstance(users, Stopper):
-        return users
-    users = users or {}
-    return FunctionStopper(users if callable(users) else has_ended)
+    return FunctionStopper(has_ended)
 
 
 class _Line:

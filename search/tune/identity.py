@@ -1,8 +1,9 @@
 """What a trainable is made of, as a digest: equal in every process, different if any part is.
 
-A function is its instructions, and the globals, defaults and closure that they use; a method has
-its object too, a class its members, a module all that it holds. What is installed is taken by name:
-its version is not seen, and neither is what a trainable reads from files.
+A function is its instructions, with the globals, defaults, closure and modules that they use; a
+class or module is its members; any other object is what cloudpickle would write of it. What comes
+with Python, a package or us is taken by name: its version is not seen, and neither is what a
+trainable reads from files.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from __future__ import annotations
 import dis
 import hashlib
 import importlib.util
-import io
 import re
 import sys
 import sysconfig
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import ray
 from ray.cloudpickle import CloudPickler
 
-OURS = Path(__file__).parents[2].resolve()
-INSTALLED = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")}
+HERE = Path(__file__).parents[2]
+HOMES = (HERE / "search", HERE / "rgr_dist", Path(sysconfig.get_path("stdlib")))
+INSTALLED = {home.resolve() for home in HOMES}
+"""Where lies what is taken by name, besides the packages."""
 
 
 def digest(thing: Any) -> str:
@@ -33,155 +37,129 @@ def digest(thing: Any) -> str:
     Raises:
         ValueError: it holds what cannot be told apart, such as a list that contains itself.
     """
-    written = io.BytesIO()
+    content = _Content()
     try:
-        _ByValue(written).dump(_plain(thing))  # type: ignore[no-untyped-call]
+        content.add(thing)
     except Exception as error:
         raise ValueError(f"what it is made of cannot be told: {error}") from error
-    return hashlib.sha256(written.getvalue()).hexdigest()[:16]
+    return content.hash.hexdigest()[:16]
 
 
-class _ByValue(CloudPickler):
-    """Writes an object for its digest alone: it is never read."""
+class _Content:
+    """Takes in an object part by part."""
 
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=4)  # type: ignore[no-untyped-call]
-        self.fast = True  # no memo: whether two equal strings are one object is chance
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
         self._met: dict[int, tuple[int, Any]] = {}  # kept alive, as an id may else be another's
 
-    def reducer_override(self, obj: Any) -> Any:
-        """What stands for an object; ``NotImplemented`` leaves that to cloudpickle."""
-        if obj is str or obj is _made_of:
-            return NotImplemented
-        if id(obj) in self._met:
-            return str, (f"number {self._met[id(obj)][0]}",)
-        self._met[id(obj)] = len(self._met), obj
-        if isinstance(obj, CodeType):
-            return str, (_instructions(obj),)
-        if isinstance(obj, FunctionType | ModuleType | type):
-            if name := _installed(obj):
-                return str, (name,)
-            return _made_of, (type(obj).__name__,), _plain(_parts(obj))
-        if (torch := sys.modules.get("torch")) and isinstance(obj, torch.Tensor):
-            flat = obj.detach().cpu().contiguous().flatten().view(torch.uint8)
-            return _made_of, (f"{obj.dtype} {tuple(obj.shape)}",), flat.numpy().tobytes()
-        if isinstance(obj, ray.ObjectRef):
-            return _made_of, ("in the object store",), _plain(ray.get(obj))
-        if hasattr(obj, "__wrapped__") and _installed(type(obj)):  # by functools.lru_cache, numba
-            return _made_of, (type(obj).__name__,), obj.__wrapped__
-        if type(obj) in self.dispatch_table:
-            return NotImplemented
-        try:
-            made = obj.__reduce_ex__(4)
-        except Exception:  # a lock, a generator, an open connection
-            return _made_of, (type(obj).__name__,), _plain(getattr(obj, "__dict__", None))
-        if isinstance(made, str):
-            return str, (f"{getattr(obj, '__module__', '')}.{made}",)
-        return (*made[:2], *map(_plain, made[2:3]), *made[3:])
+    def add(self, thing: Any) -> None:
+        """Take in an object: a container by what it holds, any other but once."""
+        kind, parts, plain = type(thing), [], b""
+        if kind is bytes:
+            plain = thing
+        elif thing is None or kind in (bool, int, float, complex, str):
+            plain = re.sub(r" at 0x[0-9a-f]+", "", repr(thing)).encode()
+        elif kind in (list, tuple):
+            parts = thing
+        elif kind is dict:
+            parts = sorted(thing.items(), key=lambda item: str(item[0]))
+        elif kind in (set, frozenset):
+            parts = sorted(map(digest, thing))
+        elif id(thing) in self._met:
+            parts = [self._met[id(thing)][0]]
+        else:
+            self._met[id(thing)] = len(self._met), thing
+            parts = _parts(thing)
+        self.hash.update(f"{kind.__name__} {len(parts)} {len(plain)} ".encode() + plain)
+        for part in parts:
+            self.add(part)
 
 
-def _made_of(kind: str) -> None:
-    """Stands for an object whose parts follow."""
-
-
-def _parts(obj: Any) -> dict[str, Any]:
-    """What a function, class or module of the user's own consists of."""
-    if isinstance(obj, FunctionType):
-        used = sorted(_names(obj.__code__) & obj.__globals__.keys())
-        return {
-            "code": obj.__code__,
-            "defaults": (obj.__defaults__, obj.__kwdefaults__),
-            "closure": [_content(cell) for cell in obj.__closure__ or ()],
-            "globals": {name: obj.__globals__[name] for name in used},
-            "imports": _imports(obj.__code__, obj.__globals__.get("__package__") or ""),
-            "own": {name: one for name, one in vars(obj).items() if name != "_resources"},
-        }
-    written = {name: one for name, one in vars(obj).items() if _counts(name, one)}
-    return written | {"bases": getattr(obj, "__bases__", ())}
-
-
-def _imports(code: CodeType, package: str) -> list[Any]:
-    """The modules of the user's own that code imports as it runs."""
-    names = [one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"]
-    found = []
-    for name in [*names, *(f"{package}.{name}".strip(".") for name in names if package)]:
-        with suppress(Exception):  # whatever a module of the user's raises: its trials will too
-            if spec := importlib.util.find_spec(name):
-                places = [spec.origin, *(spec.submodule_search_locations or ())]
-                found += [] if _is_installed(name, places) else [importlib.import_module(name)]
-    inner = (_imports(one, package) for one in code.co_consts if isinstance(one, CodeType))
-    return [*found, *chain.from_iterable(inner)]
-
-
-def _content(cell: Any) -> Any:
+def _parts(thing: Any) -> list[Any]:
+    """What an object consists of."""
+    if isinstance(thing, FunctionType | ModuleType | type):
+        return [_installed(thing) or _written(thing)]
+    if isinstance(thing, CodeType):  # without its place: it may move, and comments do not count
+        names = thing.co_names, thing.co_varnames, thing.co_freevars, thing.co_cellvars
+        counts = thing.co_argcount, thing.co_posonlyargcount, thing.co_kwonlyargcount
+        flags = thing.co_flags, thing.co_exceptiontable
+        return [thing.co_code, thing.co_consts, names, counts, flags]
+    if (torch := sys.modules.get("torch")) and isinstance(thing, torch.Tensor):
+        flat = thing.detach().cpu().contiguous().flatten().view(torch.uint8)
+        return [thing.dtype, tuple(thing.shape), flat.numpy().tobytes()]
+    if isinstance(thing, ray.ObjectRef):
+        return [ray.get(thing)]
+    if hasattr(thing, "__wrapped__") and _installed(type(thing)):  # by functools.cache, numba, jax
+        return [thing.__wrapped__]
     try:
-        return cell.cell_contents
-    except ValueError:  # it is empty: a function that has not been defined yet
-        return None
+        special = CloudPickler.dispatch_table.get(type(thing))
+        made = special(thing) if special else thing.__reduce_ex__(4)
+    except Exception:  # a lock, a generator, an open connection
+        return [type(thing), getattr(thing, "__dict__", None)]
+    if isinstance(made, str):  # a name
+        return [getattr(thing, "__module__", ""), made]
+    return [list(part) if isinstance(part, Iterator) else part for part in made]
 
 
-def _counts(name: str, member: Any) -> bool:
-    """Whether a member of a class or module is its author's, and not Python's own record of it."""
-    is_pythons = name.startswith("__") and name.endswith("__") and not callable(member)
-    return not is_pythons and not isinstance(member, GetSetDescriptorType | MemberDescriptorType)
+def _written(thing: FunctionType | ModuleType | type) -> dict[str, Any]:
+    """The members of the user's own function, class or module."""
+    if not isinstance(thing, FunctionType):
+        own = {name: one for name, one in vars(thing).items() if _is_authors(name, one)}
+        return own | {"bases": getattr(thing, "__bases__", ())}
+    codes = _codes(thing.__code__)
+    used = {name for code in codes for name in code.co_names}
+    return {
+        "code": thing.__code__,
+        "defaults": (thing.__defaults__, thing.__kwdefaults__),
+        "closure": thing.__closure__,
+        "globals": {name: one for name, one in thing.__globals__.items() if name in used},
+        "imports": _imports(codes, thing.__globals__.get("__package__") or ""),
+        "own": {name: one for name, one in vars(thing).items() if name != "_resources"},  # Tune's
+    }
 
 
-def _names(code: CodeType) -> set[str]:
-    """All names that code uses, that of the functions in it included."""
-    inner = (_names(one) for one in code.co_consts if isinstance(one, CodeType))
-    return {*code.co_names}.union(*inner)
+def _is_authors(name: str, member: Any) -> bool:
+    """Whether a member is its author's, and not Python's own record such as ``__doc__``."""
+    return callable(member) or not name[:2] == name[-2:] == "__"
 
 
-def _instructions(code: CodeType) -> str:
-    """Code without its place: the same if it is moved, or a comment is added."""
-    constants = [
-        _instructions(one) if isinstance(one, CodeType) else _constant(one)
-        for one in code.co_consts
-    ]
-    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-    return repr((code.co_code, code.co_exceptiontable, constants, names, counts))
+def _codes(code: CodeType) -> list[CodeType]:
+    """Code, and that of all functions and classes in it."""
+    inner = (_codes(one) for one in code.co_consts if isinstance(one, CodeType))
+    return [code, *chain.from_iterable(inner)]
 
 
-def _constant(one: Any) -> str:
-    return repr(sorted(map(repr, one)) if isinstance(one, frozenset) else one)
+def _imports(codes: Sequence[CodeType], package: str) -> list[ModuleType]:
+    """The modules of the user's own that code imports as it runs."""
+    steps = chain.from_iterable(map(dis.get_instructions, codes))
+    names = [step.argval for step in steps if step.opname == "IMPORT_NAME"]
+    found = []
+    for name in (*names, *(f"{package}.{name}".strip(".") for name in names if package)):
+        with suppress(Exception):  # whatever a module of the user's raises: its trials will too
+            spec = importlib.util.find_spec(name)
+            if spec and not _is_installed(spec):
+                found.append(importlib.import_module(name))
+    return found
 
 
-def _plain(thing: Any) -> Any:
-    """A container without what differs from process to process: a set's order, an address."""
-    if type(thing) is dict:
-        return {_plain(key): _plain(one) for key, one in thing.items()}
-    if type(thing) in (list, tuple):
-        return [type(thing).__name__, *map(_plain, thing)]
-    if type(thing) in (set, frozenset):
-        return ["set", *sorted(map(digest, thing))]
-    if type(thing) is str and " at 0x" in thing:
-        return re.sub(r" at 0x[0-9a-f]+", "", thing)
-    return thing
-
-
-def _installed(obj: Any) -> str | None:
+def _installed(thing: Any) -> str | None:
     """The full name of what is installed, or comes with Python or us; None for the user's own."""
-    is_module = isinstance(obj, ModuleType)
-    home = obj.__name__ if is_module else getattr(obj, "__module__", None)
-    module = sys.modules.get(home or "")
-    if module is None or home == "__main__":
+    if isinstance(thing, ModuleType):
+        return thing.__name__ if _is_installed(thing.__spec__) else None
+    found: Any = sys.modules.get(thing.__module__ or "")
+    if not _is_installed(getattr(found, "__spec__", None)):
         return None
-    found: Any = module
-    if not is_module:
-        for part in obj.__qualname__.split("."):
-            found = getattr(found, part, None)
-    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-    if found is not obj or not _is_installed(module.__name__, places):
-        return None
-    return f"{home}.{'' if is_module else obj.__qualname__}"
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return f"{thing.__module__}.{thing.__qualname__}" if found is thing else None
 
 
-def _is_installed(name: str, places: list[str | None]) -> bool:
+def _is_installed(spec: ModuleSpec | None) -> bool:
     """Whether a module comes with Python, a package or us, by its files."""
-    path = next((Path(place).resolve() for place in places if place), None)
-    if path is None or name in sys.builtin_module_names or name in sys.stdlib_module_names:
-        return name.partition(".")[0] in {*sys.builtin_module_names, *sys.stdlib_module_names}
-    return bool({"site-packages", "dist-packages"} & {*path.parts}) or any(
-        place in path.parents for place in (OURS / "search", OURS / "rgr_dist", *INSTALLED)
-    )
+    if spec is None:  # of a script, or a notebook
+        return False
+    if spec.origin in ("built-in", "frozen"):
+        return True
+    path = Path(spec.origin or next(iter(spec.submodule_search_locations or ()), "")).resolve()
+    is_package = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return is_package or not INSTALLED.isdisjoint(path.parents)

@@ -11,29 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ray.tune import (
-    Callback,
-    CheckpointConfig,
-    CLIReporter,
-    FailureConfig,
-    PlacementGroupFactory,
-    ResultGrid,
-    RunConfig,
-    Stopper,
-    Trainable,
-    TuneConfig,
-    Tuner,
-    with_resources,
-)
-from ray.util.client import ray as ray_client
+from ray import tune
 
-from rgr_dist.search.tune.connect import NoRay
 from rgr_dist.search.tune.searcher import LOW_ON_MEMORY, UNKNOWN, ProbeSearcher, Unsaved
 
-Resources = dict[str, float] | PlacementGroupFactory
+Resources = dict[str, float] | tune.PlacementGroupFactory
 
 
-class Watch(Unsaved, Callback):
+class Watch(Unsaved, tune.Callback):
     """Watches the trials as Tune's loop goes round.
 
     Args:
@@ -60,7 +45,7 @@ class Watch(Unsaved, Callback):
         self.beat(trials)
 
 
-class WhileNeeded(Unsaved, Stopper):
+class WhileNeeded(Unsaved, tune.Stopper):
     """Ends a trial that can tell nothing more, and all of them once the search is done."""
 
     def __init__(self, searcher: ProbeSearcher) -> None:
@@ -81,10 +66,10 @@ def run_trials(
     resources: Resources | None,
     config: Mapping[str, Any] | None = None,
     reuse_actors: bool = True,
-    stop: Stopper | None = None,
-    callbacks: Sequence[Callback] = (),
-    run_config: RunConfig | None = None,
-) -> ResultGrid:
+    stop: tune.Stopper | None = None,
+    callbacks: Sequence[tune.Callback] = (),
+    run_config: tune.RunConfig | None = None,
+) -> tune.ResultGrid:
     """Run the trials that a searcher suggests, until it says that it has finished.
 
     If a worker is killed for its memory, Tune ends the whole run: the searcher's
@@ -97,39 +82,31 @@ def run_trials(
         stop: ends trials early.
         run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
             checkpointed, and none is retried, since the searcher suggests a failed one again.
-
-    Raises:
-        NoRay: this process is a Ray client.
     """
-    if ray_client.is_connected():  # Tune would run a copy of the searcher on the cluster
-        raise NoRay(
-            "a Ray client (ray://) cannot lead a search: run the script on the cluster by "
-            "ray job submit"
-        )
+    no_checkpoints = tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False)
     with tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder:
-        run = copy.copy(run_config) or RunConfig(
+        run = copy.copy(run_config) or tune.RunConfig(
             storage_path=folder,
-            failure_config=FailureConfig(max_failures=0),
-            checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            failure_config=tune.FailureConfig(max_failures=0),
+            checkpoint_config=no_checkpoints,
         )
         run.verbose, run.stop = 0, stop
-        if getattr(trainable, "save_checkpoint", None) is Trainable.save_checkpoint:
-            run.checkpoint_config = CheckpointConfig(checkpoint_at_end=False)  # it has none
+        if getattr(trainable, "save_checkpoint", None) is tune.Trainable.save_checkpoint:
+            run.checkpoint_config = no_checkpoints  # it has none
         run.callbacks = [*(run.callbacks or ()), *callbacks]
-        run.progress_reporter = CLIReporter()  # silent; a notebook's clears the cell's output
-        tune_config = TuneConfig(
+        run.progress_reporter = tune.CLIReporter()  # silent; a notebook's clears the cell's output
+        tune_config = tune.TuneConfig(
             search_alg=searcher,
             num_samples=-1,
             reuse_actors=reuse_actors,
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         )
-        asked = trainable
         if resources is not None:  # which Tune would set on the user's own function
             own = trainable if isinstance(trainable, type) else partial(trainable)
-            asked = with_resources(own, resources)
+            trainable = tune.with_resources(own, resources)
         while True:
-            tuner = Tuner(
-                asked, param_space=dict(config or {}), tune_config=tune_config, run_config=run
+            tuner = tune.Tuner(
+                trainable, param_space=dict(config or {}), tune_config=tune_config, run_config=run
             )
             try:
                 return tuner.fit()

@@ -23,9 +23,7 @@ class Score(NamedTuple):
 class ScoreFile:
     """A file of the scores of one trainable with one config, which refuses those of another.
 
-    Its first line has a digest of each, by content: a trainable's instructions, with what they use
-    of its globals, closure, defaults and object; the classes and modules behind it. What is
-    installed is taken by name, and what a trainable reads from files is not seen.
+    Its first line has a digest of each by content, as ``identity`` takes it.
 
     Args:
         path: the file; made if it does not exist.
@@ -47,32 +45,27 @@ class ScoreFile:
         self.path = Path(path)
         if isinstance(trainable, str):
             trainable = get_trainable_cls(trainable)
-        of = {"trainable": trainable, "config": sorted((config or {}).items()), "stop": stop}
+        of = {"trainable": trainable, "config": dict(config or {}), "stop": stop}
         try:
-            self.about: dict[str, str] = {name: digest(one) for name, one in of.items()}
+            self.about = {name: digest(one) for name, one in of.items()}
         except ValueError as error:
             raise ValueError(f"store: {error}; leave store out") from error
 
-    def read(self, **names: str) -> list[Score]:
+    def read(self, axis: str, metric: str, seed_key: str) -> list[Score]:
         """The scores that the file holds; a line that was cut off holds none.
-
-        Args:
-            names: of the axis, the metric and the seed, which the file must share.
 
         Raises:
             ValueError: it holds scores of something else.
         """
-        self.about |= names
+        self.about |= {"axis": axis, "metric": metric, "seed_key": seed_key}
         if not self.path.exists() or not (text := self.path.read_text(errors="replace")):
             return []
-        first, *lines = text.splitlines()
-        about, known = _object(first), self.about
-        if changed := [name for name in known if about.get(name) != known[name]]:
+        about, *scores = map(_object, text.splitlines())
+        if changed := [name for name, one in self.about.items() if about.get(name) != one]:
             raise ValueError(
                 f"store: {self.path} holds scores of another {changed[0]}; give another file, or "
                 "delete it"
             )
-        scores = map(_object, lines)
         return [Score(**one) for one in scores if one.keys() == set(Score._fields)]
 
     def add(self, value: Any, seed: int, score: float) -> None:

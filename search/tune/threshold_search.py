@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, in_a_line
 
 logger = logging.getLogger(__name__)
-MOST_CUTS = 100
+MOST_CUTS = 300
 """How often a trial is trained again that ends before others do."""
 TUNES = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
 """What Tune adds to every result."""
@@ -41,8 +42,10 @@ class ThresholdSearch(ProbeSearcher):
     brings what that one found into this one.
 
     A trial in error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune
-    retries it. A trial that a scheduler stops before others end, and below the target, has no
-    score and is trained again, so a scheduler only costs time here.
+    retries it. A trial that ends before others do has no score, as a scheduler may have stopped it,
+    unless its function returned or it met the ``stop`` of the ``RunConfig``. It is trained again;
+    from then on trials run one at a time, as side by side they would push each other out. So a
+    scheduler only costs time here.
 
     Args:
         axis: the setting's name in the config; ``model/width`` is ``width`` within ``model``.
@@ -82,39 +85,31 @@ class ThresholdSearch(ProbeSearcher):
         values = values if isinstance(values, range) else [_plain(value) for value in values]
         if not values or len(set(values)) < len(values):
             raise ValueError("values: give at least one, and none twice, such as range(1, 65)")
-        if guess is not None and guess not in values:
-            raise ValueError(f"guess: {guess!r} is not one of the values")
         if mode not in ("max", "min") or seeds < 1 or confirm_seeds < 0:
             raise ValueError("give mode='max' or 'min', at least one seed and 0 confirm_seeds")
-        if isinstance(store, str | Path):
-            raise ValueError("store: give ScoreFile(path, trainable, param_space) in a Tuner")
+        start = (len(values) + 1) // 2 if guess is None else values.index(guess) + 1
         low, high = bounds
         test = SeedTest(float(target), seeds, minimise=mode == "min", low=low, high=high)
-        try:
-            test.check(test.target)
-        except ValueError:
-            raise ValueError(f"target: {target:g} lies outside the bounds {bounds}") from None
+        if not (low is None or low <= target) or not (high is None or target <= high):
+            raise ValueError(f"target: {target:g} lies outside the bounds {bounds}")
         self.axis, self.values, self.test = axis, values, test
         self.measure, self.seed_key, self.store = metric, seed_key, store
-        start = (len(values) + 1) // 2 if guess is None else values.index(guess) + 1
         axes = {1: range(1, len(values) + 1)}
         self.plan = Plan(axes, test, (1, start), None, confirm_seeds, intervals=False)
         self.look_ahead, self.most = 64, 0
         self.scores: dict[Seed, float] = {}
         self.errors: dict[Seed, str] = {}
         self._reports: dict[str, tuple[int, Any]] = {}  # iterations and metric of each trial
-        self._longest, self._may_be_cut = 0, True
+        self.has_scheduler, self._stop, self._longest = True, dict[str, float](), 0
         self._cuts: Counter[Seed] = Counter()
         self._unsure: dict[Seed, int] = {}  # iterations of what may yet prove to have been cut
         self._inherited: dict[str, Probe] = {}  # trials of the Tuner that this one continues
-        names = {"axis": axis, "metric": metric, "seed_key": seed_key}
-        for value, seed, score in store.read(**names) if store else ():
+        for value, seed, score in store.read(axis, metric, seed_key) if store else ():
             if value in values:
                 self.scores[values.index(value) + 1, seed] = score
-        super().__init__(
-            self._portfolio({VALUES: self.plan}), self._config, self._take_in, self._note_error,
-            slots=self._slots,
-        )  # fmt: skip
+        start_at = self._portfolio({VALUES: self.plan})
+        calls = self._config, self._take_in, self._note_error
+        super().__init__(start_at, *calls, slots=self._slots)
         self._look_at_the_other_end()
 
     def _portfolio(self, plans: Mapping[str, Plan]) -> Portfolio:
@@ -134,30 +129,21 @@ class ThresholdSearch(ProbeSearcher):
         if END in self.portfolio.plans or not self.portfolio.is_done or len(self.values) == 1:
             return
         found = self.portfolio.search(VALUES).result(1)
-        if found.status == "censored":
-            at, test = 1, self.test
-        elif found.value == 1:
-            at, test = len(self.values), replace(self.test, seeds=1)  # the dearest value
-        else:
-            return
-        end = Plan({1: range(at, at + 1)}, test, (1, at), None, intervals=False)
-        self._portfolio({VALUES: self.plan, END: end})
-
-    # ----- What Tune calls
+        if found.status == "censored" or found.value == 1:
+            at = len(self.values) if found.value else 1
+            test = replace(self.test, seeds=1) if found.value else self.test  # it is the dearest
+            end = Plan({1: range(at, at + 1)}, test, (1, at), None, intervals=False)
+            self._portfolio({VALUES: self.plan, END: end})
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Compare the Tuner's metric and mode; Tune itself refuses search spaces.
-
-        Raises:
-            ValueError: they differ from the ones given here.
-        """
+        """Refuse another metric or mode of the Tuner; Tune itself refuses search spaces."""
         mine = {"metric": self.measure, "mode": "min" if self.test.minimise else "max"}
-        for name, its in {"metric": metric, "mode": mode}.items():
-            if its not in (None, mine[name]):
-                raise ValueError(f"{name}: ThresholdSearch has {mine[name]!r}, TuneConfig {its!r}")
-        self._may_be_cut = not spec.get("stop")
+        its = {"metric": metric or self.measure, "mode": mode or mine["mode"]}
+        if its != mine:
+            raise ValueError(f"ThresholdSearch has {mine}, TuneConfig {its}")
+        self._stop = spec.get("stop") or {}
         return False
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
@@ -166,17 +152,11 @@ class ThresholdSearch(ProbeSearcher):
         return True
 
     def _slots(self) -> int:
-        return self.most or fits({"CPU": 1})
+        return 1 if self._cuts else self.most or fits({"CPU": 1})
 
     def suggest(self, trial_id: str) -> Any:
-        """The next trial's config, None to wait, or FINISHED.
-
-        Raises:
-            ValueError: a score is outside the bounds, or a wrapper hides the results.
-        """
-        self.settle()
-        if self.fault is not None:
-            raise self.fault
+        """The next trial's config, None to wait, or FINISHED; a fault is raised."""
+        self._settled()
         if self._inherited and not self.probes:
             # Tune may not know of a trial that began as it was killed: another takes its place.
             answer = self.portfolio.ask()
@@ -192,10 +172,7 @@ class ThresholdSearch(ProbeSearcher):
         own = {self.axis: self.values[probe.value - 1], self.seed_key: probe.seeds[0]}
         for path, value in own.items():
             *outer, name = path.split("/")
-            inner = config
-            for part in outer:
-                inner = inner.setdefault(part, {})
-            inner[name] = value
+            reduce(lambda inner, part: inner.setdefault(part, {}), outer, config)[name] = value
         return config
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
@@ -214,10 +191,10 @@ class ThresholdSearch(ProbeSearcher):
                 "search_alg: Repeater and the like hide the results of trials; give "
                 "ThresholdSearch itself, whose seeds=… are the trials of each value"
             )
-        elif probe and not error and trial_id not in self._spared:
+        elif result and probe and not error and trial_id not in self._spared:
             before, _ = self._reports.get(trial_id, (0, None))
-            self._look(trial_id, result or {})
-            if self._is_cut((probe.value, probe.seeds[0]), before, *self._reports[trial_id]):
+            self._look(trial_id, result)
+            if self._is_cut((probe.value, probe.seeds[0]), before, result):
                 self.portfolio.release(self.probes.pop(trial_id))
         super().on_trial_complete(trial_id, result, error)
         self._look_at_the_other_end()
@@ -232,35 +209,33 @@ class ThresholdSearch(ProbeSearcher):
             self.probes[trial_id] = Probe(VALUES, 1, self.values.index(value) + 1, (seed,))
 
     def _look(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        iterations = result.get("training_iteration")
-        iterations = iterations if isinstance(iterations, int) else 0
-        _, metric = self._reports.get(trial_id, (0, None))
-        self._reports[trial_id] = iterations, result.get(self.measure, metric)
+        iterations, known = result["training_iteration"], self._reports.get(trial_id, (0, None))
+        self._reports[trial_id] = iterations, result.get(self.measure, known[1])
         self._longest = max(self._longest, iterations)
         if cut := [seed for seed, ended in self._unsure.items() if ended < self._longest]:
             for seed in cut:
-                self._unsure.pop(seed)
-                self.scores.pop(seed)
+                del self._unsure[seed], self.scores[seed]
             self._portfolio(self.portfolio.plans)
 
-    def _is_cut(self, seed: Seed, before: int, iterations: int, metric: Any) -> bool:
-        """Whether a trial ended before others do, below the target, and not by itself.
+    def _is_cut(self, seed: Seed, before: int, result: Mapping[str, Any]) -> bool:
+        """Whether a trial ended before others do, and neither by itself nor by the user's stop.
 
         A function that returns does so after its last report, which Tune then shows twice.
         """
-        score = _plain(metric)
-        reaches = isinstance(score, int | float) and self.test.reaches(score)
-        if not self._may_be_cut or reaches or 0 < iterations == before:
+        iterations = result["training_iteration"]
+        is_over = any(result.get(name, -math.inf) >= at for name, at in self._stop.items())
+        if not self.has_scheduler or is_over or iterations == before:
             return False
-        if iterations == self._longest > 0:
+        if iterations == self._longest:
             self._unsure[seed] = iterations
             return False
-        self._cuts[seed] += 1
-        if self._cuts[seed] == 1:
+        if not self._cuts:
             logger.warning(
-                "%s: ended after %d iterations, where others ran %d: did a scheduler stop it? It "
-                "is trained again", self._named(seed), iterations, self._longest,
-            )  # fmt: skip
+                "%s: ended after %d iterations, where others ran %d: did a scheduler stop it? Such "
+                "trials are trained again, one at a time",
+                *(self._named(seed), iterations, self._longest),
+            )
+        self._cuts[seed] += 1
         return self._cuts[seed] <= MOST_CUTS
 
     def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
@@ -268,12 +243,13 @@ class ThresholdSearch(ProbeSearcher):
         _, metric = self._reports.pop(trial_id)
         score = _plain(metric)
         if self._cuts[seed] > MOST_CUTS:
-            raise NoScore(f"it was stopped before its end {MOST_CUTS} times")
-        if metric is None:
-            names = ", ".join(name for name in result if name.split("/")[0] not in TUNES)
-            raise NoScore(f"no {self.measure}; it reported {names or 'nothing'}")
+            raise NoScore(
+                f"it ended before others {MOST_CUTS} times; without a scheduler, find_threshold "
+                "takes each trial's end as it is"
+            )
         if not isinstance(score, int | float) or math.isnan(score):
-            raise NoScore(f"{self.measure} is {metric!r}, no number")
+            names = ", ".join(name for name in result if name.split("/")[0] not in TUNES)
+            raise NoScore(f"{self.measure} is {metric!r}, no number; it reported {names}")
         try:
             self.test.check(score)
         except ValueError as error:
@@ -291,8 +267,6 @@ class ThresholdSearch(ProbeSearcher):
     def _named(self, seed: Seed) -> str:
         return f"{self.axis} = {self.values[seed[0] - 1]}, seed {seed[1]}"
 
-    # ----- What Tuner.restore needs
-
     def save(self, checkpoint_path: str) -> None:
         """Write what the search knows; Tune calls it every few seconds."""
         known = {name: one for name, one in vars(self).items() if not callable(one)}
@@ -308,8 +282,6 @@ class ThresholdSearch(ProbeSearcher):
         """Everything, since a Tuner is saved together with its searcher."""
         return self.__dict__
 
-    # ----- The answer
-
     @property
     def known(self) -> str:
         """What is known so far, such as ``width: fails at 8, passes at 16``."""
@@ -322,21 +294,21 @@ class ThresholdSearch(ProbeSearcher):
         Raises:
             ValueError: a score is outside the bounds, or a wrapper hid the results.
         """
-        self.settle()
-        if self.fault is not None:
-            raise self.fault
+        self._settled()
         known = self.measure, self.scores, self.errors
         found = answer(self.portfolio, self.axis, self.values, *known)
         ends = {self.test.low, self.test.high}
         several = [{*of.values()} for of in found.scores.values() if len(of) > 1]
-        several = [scores for scores in several if not scores <= ends]
-        if several and all(len(scores) == 1 for scores in several):
-            warnings.warn(
-                f"all seeds of a value score the same: does the trainable use "
-                f"config[{self.seed_key!r}]?",
-                stacklevel=2,
-            )
+        inside = [len(scores) for scores in several if not scores <= ends]
+        if inside and max(inside) == 1:
+            uses = f"does the trainable use config[{self.seed_key!r}]?"
+            warnings.warn(f"all seeds of a value score the same: {uses}", stacklevel=2)
         return found
+
+    def _settled(self) -> None:
+        self.settle()
+        if self.fault is not None:
+            raise self.fault
 
 
 def _plain(value: Any) -> Any:

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ray import cloudpickle
+from ray import cloudpickle, tune
 from ray.tune.search import Searcher
 
 from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.search.seed_test import SeedTest
 from rgr_dist.search.threshold import Key, Plan
-from rgr_dist.search.tune import runner
 from rgr_dist.search.tune.runner import WhileNeeded, run_trials
 from rgr_dist.search.tune.searcher import (
     ATTEMPTS,
@@ -190,8 +189,8 @@ def test_a_run_that_ends_for_its_memory_is_begun_again(monkeypatch: pytest.Monke
         def killed_for_memory(self) -> None:
             told.append("killed")
 
-    monkeypatch.setattr(runner, "Tuner", Tuner)
-    monkeypatch.setattr(runner, "TuneConfig", lambda **options: None)
+    monkeypatch.setattr(tune, "Tuner", Tuner)
+    monkeypatch.setattr(tune, "TuneConfig", lambda **options: None)
     run_trials(object, Memory(), None)
     assert told == ["killed"]
     with pytest.raises(OSError):  # noqa: PT011 (any other error is not ours)
