@@ -194,8 +194,7 @@ class Campaign:
         status, idle = -1, 0
         while status != 0 and idle < IDLE:
             before = len(ledger.rows)
-            retry = ["--retry-failed"] if status == 3 else []
-            driver = self.driver(ledger, *options, *retry, failing=failing)
+            driver = self.driver(ledger, *options, failing=failing)
             harm(driver, ledger)
             status = self.ended(driver)
             idle = 0 if ledger.look() > before else idle + 1
