@@ -1,4 +1,4 @@
-"""Writes the generated tables of docs/study-file.md and docs/reference.md, from the code itself.
+"""Writes the generated tables of the study file, the reference and facts, from the code itself.
 
     python docs/generate.py            # writes them anew
     python docs/generate.py --check    # exit status 1 if a table is out of date
@@ -24,8 +24,10 @@ from pydantic.fields import FieldInfo
 
 import rgr_dist
 from rgr_dist.cli import app
+from rgr_dist.facts.cell import Facts, Function, LowRank, Partial, Predicates
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.families import Binary, Gaussian, OneHot, Permutation, Regular
+from rgr_dist.study.files import EdgesFile, TriplesFile, VectorsFile
 from rgr_dist.study.models import RECORDS
 from rgr_dist.study.search import Search
 from rgr_dist.study.shipped import about
@@ -35,9 +37,12 @@ from rgr_dist.study.training import Context, Training
 from rgr_dist.study.yaml_document import shipped_studies
 
 DOCS = Path(__file__).parent
-PAGES = (DOCS / "study-file.md", DOCS / "reference.md")
-GRAPHS: tuple[type[Spec], ...] = (Permutation, Regular)
-EMBEDDINGS: tuple[type[Spec], ...] = (Gaussian, OneHot, Binary)
+PAGES = (DOCS / "study-file.md", DOCS / "reference.md", DOCS / "facts.md")
+GRAPHS: tuple[type[Spec], ...] = (Permutation, Regular, EdgesFile)
+EMBEDDINGS: tuple[type[Spec], ...] = (Gaussian, OneHot, Binary, VectorsFile)
+DATABASES: tuple[type[Spec], ...] = (Function, Partial, LowRank, Predicates, TriplesFile)
+LEFT_OUT = ("family", "parts")
+"""Keys without a row: the table has a column for the first, and the second is no key of a file."""
 MARKED = re.compile(r"<!-- generated: (?P<name>[^>]+?) -->.*?<!-- / -->", re.DOTALL)
 
 
@@ -118,7 +123,7 @@ def default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be given"
     value = field.get_default(call_default_factory=True)
-    if isinstance(value, Spec):
+    if isinstance(value, Spec | dict):
         return "the paper's"
     if isinstance(value, tuple):
         return f"`{list(value)}`"
@@ -133,7 +138,7 @@ def key_rows(spec: type[Spec]) -> list[list[str]]:
     return [
         [f"`{name}`", allowed(field.annotation, field.metadata), default(field), about_keys[name]]
         for name, field in spec.model_fields.items()
-        if name != "family"
+        if name not in LEFT_OUT
     ]
 
 
@@ -220,6 +225,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "context": partial(keys_of, Context),
     "graph": partial(keys_of_families, GRAPHS),
     "embedding": partial(keys_of_families, EMBEDDINGS),
+    "facts": partial(keys_of, Facts),
+    "databases": partial(keys_of_families, DATABASES),
     "models": models,
     "studies": studies,
     "runs": partial(columns, RUNS),

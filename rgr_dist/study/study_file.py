@@ -91,8 +91,7 @@ class StudyFile(_WithParts):
             file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
             grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
             trained on every cell with the same ``training``, whose defaults are those of the first.
-            In mode widest the list may end with constructions; of ``training`` they use only
-            ``test_contexts``.
+            With ``search.D_K: widest`` the list may end with constructions.
         graph: the relations among the items.
         embedding: the vectors of the items.
         context: how contexts are drawn.
