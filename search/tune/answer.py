@@ -28,18 +28,16 @@ class Threshold:
             of the Tuner, stopped the search.
         value: None unless found.
         passed, failed: the certificate: ``mean_score`` and ``n_seeds`` at the value and at the one
-            before it, over the seeds that the verdict took. ``failed`` is None if the value is the
-            first.
+            before it, if there is one, over the seeds that the verdict took.
         why: the status in a sentence.
         fresh: the same over the fresh seeds that confirm the value; None where none were asked for.
-        fails_above: of the values tried, those that fail although an earlier one passes: the metric
-            does not get better from value to value, and a threshold may lie elsewhere.
+        fails_above: the values tried that fail although an earlier one passes.
         errors: what ended the trials that gave no score, by value and seed.
         checkpoints: the last checkpoint of each seed at the value, from ``find_threshold`` with a
-            ``run_config`` that keeps them; else empty.
-        scores: every known metric, by value and seed. A failing value may have been stopped at the
-            seeds that sufficed to fail it: a mean over those is biased towards failing.
-        steps: a line for every value tried, in order: why, its verdict, the evidence.
+            ``run_config`` that keeps them.
+        scores: every known metric, by value and seed. A mean over a failing value's is biased
+            towards failing: no more seeds are trained than suffice to fail it.
+        steps: the lines of ``explain``.
     """
 
     axis: str
@@ -87,11 +85,10 @@ class Threshold:
 
         ax = ax or pyplot.subplots(figsize=(6, 3.6), layout="constrained")[1]
         means = {value: sum(of.values()) / len(of) for value, of in self.scores.items()}
-        ax.plot(list(means), list(means.values()), "-", color="C0", linewidth=1)
+        ax.plot([*means], [*means.values()], "C0-")
         for value, of in self.scores.items():
-            fill = "C0" if len(of) >= self.seeds else "white"
-            ax.plot([value] * len(of), [*of.values()], ".", color="C0", alpha=0.35)
-            ax.plot(value, means[value], "o", color="C0", mfc=fill)
+            ax.plot([value] * len(of), [*of.values()], "C0.", alpha=0.35)
+            ax.plot(value, means[value], "C0o", mfc="C0" if len(of) >= self.seeds else "white")
         for value in {value for value, _ in self.errors}:
             ax.plot(value, 0.02, "x", color="tab:red", transform=ax.get_xaxis_transform())
         ax.axhline(self.target, color="0.4", linestyle="--", label=f"target {self.target:g}")

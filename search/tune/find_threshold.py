@@ -48,10 +48,9 @@ def find_threshold(
 ) -> Threshold:
     """The first of ``values`` whose mean ``metric`` over the seeds reaches ``target``.
 
-    Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed_key``
-    set, its score the last ``metric`` that it reports. The trials run on the Ray of this process,
-    on the cluster that RAY_ADDRESS names, or on a Ray that is started for them. A line on standard
-    error shows how far the search is.
+    Every trial is one seed at one value, as in ``ThresholdSearch``. The trials run on the Ray of
+    this process, on the cluster that RAY_ADDRESS names, or on a Ray that is started for them. A
+    line on standard error shows how far the search is.
 
     Args:
         trainable: what ``ray.tune.Tuner`` takes, also one made by ``tune.with_parameters`` or
@@ -63,12 +62,10 @@ def find_threshold(
         config: the rest of the trainable's config.
         resources: of one trial, as for ``tune.with_resources``; if not given, what the trainable
             asks for itself, or one CPU.
-        run_config: as for a ``Tuner``: where trials are stored and logged, callbacks, which
-            checkpoints are kept, how often a trial is retried, what stops it. Tune's own output is
-            off; ``verbose=0`` hides the line of this search too.
+        run_config: as for a ``Tuner``: storage, loggers, callbacks, checkpoints, retries, stop.
+            Tune's own output is off; ``verbose=0`` hides the line of this search too.
         slots: trials that run at once; as many as Ray has room for if not given.
-        speculate: let idle slots train what may be needed next. If off, only what is needed is
-            trained: for use where each training costs money.
+        speculate: let idle slots train what may be needed next.
 
     Raises:
         ValueError: bad arguments, a score outside the bounds, a store of another search, resources

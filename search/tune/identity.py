@@ -35,13 +35,10 @@ def digest(thing: Any) -> str:
     """A digest of an object by its content: 16 hexadecimal digits.
 
     Raises:
-        ValueError: it holds what cannot be told apart, such as a list that contains itself.
+        Exception: whatever an object raises that is asked for its content.
     """
     content = _Content()
-    try:
-        content.add(thing)
-    except Exception as error:
-        raise ValueError(f"what it is made of cannot be told: {error}") from error
+    content.add(thing)
     return content.hash.hexdigest()[:16]
 
 
@@ -104,7 +101,8 @@ def _parts(thing: Any) -> list[Any]:
 def _written(thing: FunctionType | ModuleType | type) -> dict[str, Any]:
     """The members of the user's own function, class or module."""
     if not isinstance(thing, FunctionType):
-        own = {name: one for name, one in vars(thing).items() if _is_authors(name, one)}
+        pythons = {name for name in vars(thing) if name[:2] == name[-2:] == "__"}  # as __doc__ is
+        own = {k: one for k, one in vars(thing).items() if k not in pythons or callable(one)}
         return own | {"bases": getattr(thing, "__bases__", ())}
     codes = _codes(thing.__code__)
     used = {name for code in codes for name in code.co_names}
@@ -116,11 +114,6 @@ def _written(thing: FunctionType | ModuleType | type) -> dict[str, Any]:
         "imports": _imports(codes, thing.__globals__.get("__package__") or ""),
         "own": {name: one for name, one in vars(thing).items() if name != "_resources"},  # Tune's
     }
-
-
-def _is_authors(name: str, member: Any) -> bool:
-    """Whether a member is its author's, and not Python's own record such as ``__doc__``."""
-    return callable(member) or not name[:2] == name[-2:] == "__"
 
 
 def _codes(code: CodeType) -> list[CodeType]:

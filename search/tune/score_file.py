@@ -48,8 +48,8 @@ class ScoreFile:
         of = {"trainable": trainable, "config": dict(config or {}), "stop": stop}
         try:
             self.about = {name: digest(one) for name, one in of.items()}
-        except ValueError as error:
-            raise ValueError(f"store: {error}; leave store out") from error
+        except Exception as error:
+            raise ValueError(f"store: content cannot be told: {error}; leave store out") from error
 
     def read(self, axis: str, metric: str, seed_key: str) -> list[Score]:
         """The scores that the file holds; a line that was cut off holds none.
@@ -75,13 +75,10 @@ class ScoreFile:
             OSError: it cannot be written.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+") as file:
-            size = file.seek(0, 2)
-            lines = [] if size else [self.about]
-            file.seek(max(0, size - 1))
-            cut = "\n" if size and file.read() != "\n" else ""  # of a process that was killed
-            lines.append(Score(value, seed, score)._asdict())
-            file.write(cut + "".join(json.dumps(line) + "\n" for line in lines))
+        with self.path.open("a") as file:
+            first = "" if file.tell() else json.dumps(self.about)
+            # The break comes first, as a process that was killed may have cut a line off.
+            file.write(first + "\n" + json.dumps(Score(value, seed, score)._asdict()))
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ UNKNOWN = "Ray Tune does not tell a searcher what ended this trial: see its erro
 
 
 class NoScore(Exception):
-    """A trial that ended has no score, and would have none if it ran again."""
+    """A trial has no score, and would have none if it ran again."""
 
 
 class Unsaved:
@@ -41,15 +41,14 @@ class ProbeSearcher(Unsaved, Searcher):
         portfolio: the search.
         to_config: the trial's config for a probe.
         take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
-            raises, other than ``NoScore``, ends the search and is kept in ``fault``.
+            raises, other than ``NoScore``, ends the search.
         on_error: called for each trial that ends in error, with its probe and the error's text.
         on_failed: called for each probe that has failed, with the error if another try would end
-            the same, else with the cause: "died", "out of memory", or what ``causes`` holds.
+            the same, else with "died" or "out of memory".
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
         probes: the probe of each trial that has not ended.
-        causes: why a probe lost a worker that did not just die.
         fault: what ended the search, if anything did.
     """
 
@@ -67,9 +66,9 @@ class ProbeSearcher(Unsaved, Searcher):
         self.to_config, self.take_in = to_config, take_in
         self.on_error, self.on_failed, self.slots = on_error, on_failed, slots
         self.probes: dict[str, Probe] = {}
-        self.causes: dict[Any, str] = {}
         self.fault: Exception | None = None
         self._lost: Counter[Any] = Counter()
+        self._for_memory: set[Any] = set()
         self._spared: set[str] = set()
         self._in_error: list[str] = []
         self._suspects: list[Probe] = []  # each is tried alone
@@ -120,7 +119,7 @@ class ProbeSearcher(Unsaved, Searcher):
         if probe is None:
             return
         if LOW_ON_MEMORY in error:
-            self.causes[probe.cell, probe.key] = "out of memory"
+            self._for_memory.add((probe.cell, probe.key))
         self.on_error(probe, error)
         self._end(trial_id, is_lost=True, final=error if is_final(error) else "")
 
@@ -130,10 +129,6 @@ class ProbeSearcher(Unsaved, Searcher):
             self.explain(trial_id, UNKNOWN)
         self._in_error.clear()
 
-    def lost(self, probe: Probe) -> int:
-        """How many trials a probe has lost: the most that any of its seeds has."""
-        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
-
     def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
         """Free the probe of a trial; a lost one has failed if another try would end the same."""
         probe = self.probes.pop(trial_id)
@@ -142,11 +137,13 @@ class ProbeSearcher(Unsaved, Searcher):
         self.portfolio.release(probe)
         if not is_lost or self.fault is not None:
             return
-        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
-        if final or self.lost(probe) >= ATTEMPTS:
+        seeds = [(probe.cell, probe.key, seed) for seed in probe.seeds]
+        self._lost.update(seeds)
+        if final or max(self._lost[seed] for seed in seeds) >= ATTEMPTS:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
+            is_memory = (probe.cell, probe.key) in self._for_memory
             try:
-                self.on_failed(probe, final or self.causes.get((probe.cell, probe.key), "died"))
+                self.on_failed(probe, final or ("out of memory" if is_memory else "died"))
             except Exception as fault:
                 self.fault = fault
 
@@ -161,8 +158,7 @@ class ProbeSearcher(Unsaved, Searcher):
     def killed_for_memory(self) -> None:
         """Take in that a worker was killed for its memory; Tune ended all trials, not saying which.
 
-        If several ran, each is tried again, one at a time: the one at fault is then lost alone.
-        Until it has run alone, each is held back from the portfolio, which is asked for no other.
+        If several ran, each is tried again, alone: the one at fault is then the one that is lost.
         """
         if len(self.probes) == 1:
             self.explain(next(iter(self.probes)), LOW_ON_MEMORY)

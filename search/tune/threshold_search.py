@@ -37,9 +37,8 @@ class ThresholdSearch(ProbeSearcher):
 
     Pass it as ``TuneConfig(search_alg=…, num_samples=-1)``; the search ends by itself. Each trial
     is one seed at one value: its config is the ``param_space`` with ``axis`` and ``seed_key`` set,
-    its score the last ``metric`` that it reports. ``threshold()`` gives the answer.
-    ``Tuner.restore`` goes on with a searcher of its own; ``restore_from_dir`` with the run's folder
-    brings what that one found into this one.
+    its score the last ``metric`` that it reports. ``Tuner.restore`` goes on with a searcher of its
+    own; ``restore_from_dir`` with the run's folder brings what that one found into this one.
 
     A trial in error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune
     retries it. A trial that ends before others do has no score, as a scheduler may have stopped it,
@@ -138,11 +137,7 @@ class ThresholdSearch(ProbeSearcher):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Refuse another metric or mode of the Tuner; Tune itself refuses search spaces."""
-        mine = {"metric": self.measure, "mode": "min" if self.test.minimise else "max"}
-        its = {"metric": metric or self.measure, "mode": mode or mine["mode"]}
-        if its != mine:
-            raise ValueError(f"ThresholdSearch has {mine}, TuneConfig {its}")
+        """Take the user's ``stop``; the Tuner's metric and mode are for its scheduler alone."""
         self._stop = spec.get("stop") or {}
         return False
 
@@ -183,7 +178,7 @@ class ThresholdSearch(ProbeSearcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Take in the end of a trial; ``result`` is its last one, flat as Tune gives it."""
+        """Take in the end of a trial, and its last result."""
         self._adopt(trial_id, result or {})
         probe = self.probes.get(trial_id)
         if result and "training_iteration" not in result:
@@ -233,7 +228,7 @@ class ThresholdSearch(ProbeSearcher):
             logger.warning(
                 "%s: ended after %d iterations, where others ran %d: did a scheduler stop it? Such "
                 "trials are trained again, one at a time",
-                *(self._named(seed), iterations, self._longest),
+                *(self._name(seed), iterations, self._longest),
             )
         self._cuts[seed] += 1
         return self._cuts[seed] <= MOST_CUTS
@@ -253,7 +248,7 @@ class ThresholdSearch(ProbeSearcher):
         try:
             self.test.check(score)
         except ValueError as error:
-            raise ValueError(f"{self._named(seed)}: {self.measure}: {error}") from None
+            raise ValueError(f"{self._name(seed)}: {self.measure}: {error}") from None
         if self.store and seed not in self._unsure:
             self.store.add(self.values[seed[0] - 1], seed[1], float(score))
         self.errors.pop(seed, None)
@@ -261,10 +256,11 @@ class ThresholdSearch(ProbeSearcher):
         self._tell(seed, self.scores[seed])
 
     def _note_error(self, probe: Probe, error: str) -> None:
-        self.errors[probe.value, probe.seeds[0]] = error
-        logger.warning("%s: %s", self._named((probe.value, probe.seeds[0])), in_a_line(error))
+        seed = probe.value, probe.seeds[0]
+        self.errors[seed] = error
+        logger.warning("%s: %s", self._name(seed), in_a_line(error))
 
-    def _named(self, seed: Seed) -> str:
+    def _name(self, seed: Seed) -> str:
         return f"{self.axis} = {self.values[seed[0] - 1]}, seed {seed[1]}"
 
     def save(self, checkpoint_path: str) -> None:

@@ -350,15 +350,6 @@ def test_a_limiter_counts_trials() -> None:
     assert sum(isinstance(config, dict) for config in given) == 3
 
 
-def test_the_metric_and_mode_of_the_tuner_must_be_the_searchs() -> None:
-    one = search()
-    one.set_search_properties("f1", "max", {"rate": 1})
-    one.set_search_properties(None, None, {"rate": 1})
-    for other in (("loss", "max"), ("f1", "min")):
-        with pytest.raises(ValueError, match="TuneConfig"):
-            one.set_search_properties(*other, {"rate": 1})
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
