@@ -434,12 +434,13 @@ def layers(results: StudyResults) -> Section:
     table = table.sort_values("max_steps", kind="stable")
     table = table.drop_duplicates([*size, "model"], keep="last").sort_index()
     steps, first = span([*table["max_steps"]]), table["model"].iloc[0]
+    seen = table.loc[table["cached"].notna() | table["cached_low"].notna(), "model"].nunique()
     drawn = Figure(
         "layers",
         "Numbers that a layer caches for each token, at its cheapest threshold within "
         f"{steps} steps. Dashed in every panel: {first}. Colour and shape are the head count.",
         partial(draw_layers, table),
-        table.loc[table["cached"].notna() | table["cached_low"].notna(), "model"].nunique(),
+        seen,
     )
     rows = {
         "cell": [
@@ -460,7 +461,8 @@ def layers(results: StudyResults) -> Section:
         "the range if the threshold lies anywhere in its interval."
     )
     listed = Table(name="table-layers", caption=caption, rows=pd.DataFrame(rows))
-    return Section(name="by-layer", title="Layers", figures=[drawn], tables=[listed])
+    figures = [drawn] if seen else []  # of a study that has just begun, nothing is known
+    return Section(name="by-layer", title="Layers", figures=figures, tables=[listed])
 
 
 def splits(results: StudyResults) -> Section | None:

@@ -11,6 +11,7 @@ import pytest
 
 from rgr_dist.analysis import report
 from rgr_dist.analysis.beside_paper import beside_paper, papers_law
+from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.page import Section, Table, render, shown
 from rgr_dist.analysis.protocol import differences
 from rgr_dist.analysis.report import certificate_words, figures, page_of, sections, write_page
@@ -89,6 +90,12 @@ def test_the_page_of_a_study_of_any_kind_is_whole(kind: str) -> None:
     assert "nan" not in text.lower().replace("finance", "")
     assert "&lt;NA&gt;" not in text
     assert len(text) < 1_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_study_that_has_just_begun_has_a_page(kind: str, tmp_path: Path) -> None:
+    results = open_results(made(kind).study, Store(tmp_path))
+    assert page_of(results, []).count("<svg ") == len(figures(results))
 
 
 def test_a_page_holds_no_more_than_a_reader_takes_in() -> None:
