@@ -35,19 +35,26 @@ Parameters = Mapping[str, Tensor]
 
 
 def token_logits(
-    keys_B: Tensor, queries_B: Tensor, theta: Parameters, h: int, residual: bool
+    keys_B: Tensor,
+    queries_B: Tensor,
+    theta: Parameters,
+    h: int,
+    residual: bool,
+    scale: Tensor | float | None = None,
 ) -> Tensor:
     """Logits of every value, [B, V], token by token.
 
     Args:
         keys_B, queries_B: int64 [B].
+        scale: 1 / sqrt(c), if heads are wider than c and the rest of their weights is zero.
     """
     x_Bd = theta["X_Q"][queries_B]
     tokens_B2d = torch.stack([theta["X_K"][keys_B], x_Bd], 1)
     Q_Bhc = (x_Bd @ theta["W_Q"]).unflatten(-1, (h, -1))
     K_B2hc = (tokens_B2d @ theta["W_K"]).unflatten(-1, (h, -1))
     V_B2hv = (tokens_B2d @ theta["W_V"]).unflatten(-1, (h, -1))
-    S_Bh2 = torch.einsum("bhc,bnhc->bhn", Q_Bhc, K_B2hc) / Q_Bhc.shape[-1] ** 0.5
+    scale = Q_Bhc.shape[-1] ** -0.5 if scale is None else scale
+    S_Bh2 = torch.einsum("bhc,bnhc->bhn", Q_Bhc, K_B2hc) * scale
     heads_Bhv = torch.einsum("bhn,bnhv->bhv", softmax(S_Bh2, -1), V_B2hv)
     out_Bd = heads_Bhv.flatten(1) @ theta["W_O"]
     return (x_Bd + out_Bd if residual else out_Bd) @ theta["U"]

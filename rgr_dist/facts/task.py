@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from scipy.special import softmax
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 
 from rgr_dist.engines.api import Outcome
 from rgr_dist.engines.tasks import Batch, Theta, TorchTask
@@ -93,6 +93,24 @@ def cell_of(run: Run) -> FactsCell:
     return run.cell
 
 
+WIDE = 16
+"""Widths of heads are filled up to multiples of this."""
+
+
+def filled(weights: Theta, h: int, fill: bool, d_qk: int, d_vo: int) -> dict[str, Tensor]:
+    """The weights with heads filled up to multiples of ``WIDE`` by zeros, which stay zero; or back.
+
+    All widths up to a multiple then share one compiled program.
+    """
+    changed = dict(weights)
+    for name, width in {"W_Q": d_qk, "W_K": d_qk, "W_V": d_vo, "W_O": d_vo}.items():
+        p = weights[name] if name != "W_O" else weights[name].T
+        p = p.unflatten(1, (h, -1))
+        p = pad(p, (0, -width % WIDE)) if fill else p[..., :width]
+        changed[name] = p.flatten(1) if name != "W_O" else p.flatten(1).T.contiguous()
+    return changed
+
+
 class Task(TorchTask):
     """A batch smaller than the others is filled up with triples that do not count."""
 
@@ -101,21 +119,25 @@ class Task(TorchTask):
     def __init__(self, run: Run, device: torch.device, dtype: torch.dtype) -> None:
         self.run, self.device, self.cell = run, device, (cell := cell_of(run))
         self.triples = Triples(cell, run.seed)
+        self.widths = cell.d_qk(run.d_k), run.d_k
         start = {
             name: torch.from_numpy(p).to(device, dtype) for name, p in first_weights(run).items()
         }
+        start = filled(start, run.h, True, *self.widths)
         frozen = [] if cell.facts.train_embedding else ["X_K", "X_Q"]
         frozen += [] if cell.facts.train_unembedding else ["U"]
         self.data = {name: start.pop(name) for name in frozen}
+        self.data["scale"] = torch.tensor(self.widths[0] ** -0.5, device=device, dtype=dtype)
         self.theta = start
         h, residual = run.h, cell.facts.residual
         self.key = (
-            cell.database, cell.d_model, h, cell.d_qk(run.d_k), run.d_k, residual, *frozen,
-            self.triples.size,
+            cell.database.shape, cell.d_model, h, *(-(-width // WIDE) for width in self.widths),
+            residual, *frozen, self.triples.size,
         )  # fmt: skip
 
         def logits(theta: Theta, data: Theta, triples: Tensor) -> Tensor:
-            return token_logits(triples[:, 0], triples[:, 1], {**theta, **data}, h, residual)
+            p = {**theta, **data}
+            return token_logits(triples[:, 0], triples[:, 1], p, h, residual, p["scale"])
 
         def loss(theta: Theta, data: Theta, batch: Batch) -> Tensor:
             triples, counts = batch
@@ -155,7 +177,8 @@ class Task(TorchTask):
         ``TAUS``, in this order, the share of the triples whose value has a probability of at least
         tau, and the largest rank of an unfolding of softmax≥tau(L).
         """
-        accuracies, every = self.accuracies(theta), {**theta, **self.data}
+        accuracies = self.accuracies(theta)
+        every = filled({**theta, **self.data}, self.run.h, False, *self.widths)
         weights = {name: p.detach().cpu().numpy() for name, p in every.items()}
         logits = all_logits(weights, self.run.h, self.cell.facts.residual)
         chances = softmax(logits, axis=2)

@@ -15,7 +15,7 @@ from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.facts.databases import sample_triples
 from rgr_dist.facts.layer import all_logits
 from rgr_dist.facts.ranks import layer_rank_bound
-from rgr_dist.facts.task import TAUS, Task, Triples, first_weights
+from rgr_dist.facts.task import TAUS, Task, Triples, filled, first_weights
 from rgr_dist.study.run import Run
 from tests.facts.made_up import cell_of, database, run_of
 
@@ -99,6 +99,18 @@ def shaped(shape: dict[str, Any], **training: Any) -> Run:
     return run_of(*shape["sizes"], seed=3, database=asked, d_model=8, **given)
 
 
+def test_heads_that_are_filled_up_stay_as_they_are() -> None:
+    run = run_of(3, 5, 2, d_model=8)
+    weights = {name: torch.from_numpy(p) for name, p in first_weights(run).items()}
+    wide = filled(weights, 3, True, 5, 2)
+    assert wide["W_Q"].shape == wide["W_V"].shape == wide["W_O"].T.shape == (8, 3 * 16)
+    narrow = filled(wide, 3, False, 5, 2)
+    assert all(torch.equal(narrow[name], weights[name]) for name in weights)
+    (trained,) = ReferenceEngine().weights_after([run], 30)
+    for name in ("W_Q", "W_K", "W_V"):
+        assert not trained[name].reshape(8, 3, 16)[:, :, 5 if name != "W_V" else 2 :].any()
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_the_compiled_engine_follows_the_reference(shape: dict[str, Any]) -> None:
     run = shaped(shape)
@@ -128,7 +140,9 @@ def test_an_outcome_tells_what_its_weights_know() -> None:
     run = run_of(2, 2, 1, database=asked, training=training)
     (outcome,) = ReferenceEngine().train([run])
     (weights,) = ReferenceEngine().weights_after([run], 120)
-    logits = all_logits(weights, run.h, residual=True)
+    given = {name: torch.from_numpy(p) for name, p in weights.items()}
+    narrow = {name: p.numpy() for name, p in filled(given, run.h, False, 2, 1).items()}
+    logits = all_logits(narrow, run.h, residual=True)
     chances = np.exp(logits) / np.exp(logits).sum(2, keepdims=True)
     task = Task(run, torch.device("cpu"), torch.float32)
     k, q, v = task.triples.all.T
