@@ -15,7 +15,11 @@ from rgr_dist.analysis.page import Section, Table
 from rgr_dist.analysis.wording import plural, span
 from rgr_dist.facts.tables import taus, widths
 
-AXES = {"facts": "facts", "rank_high": "bound on the rank of the database", "d_qk": "d_qk"}
+AXES = {
+    "facts": "facts",
+    "rank_high": "bound on the rank of the database",
+    "d_qk": "$d_{\\mathrm{qk}}$",
+}
 CAPTION = (
     "The smallest D_V = h · d_vo that holds a database, with its interval over seeds. Lines join "
     "databases of one family, or the widths d_qk of one database. The rank is bounded by Prop. 2.1 "
@@ -104,10 +108,9 @@ def draw_widths(
             for row in found.to_dict("records"):
                 tip = f"{row['cell']}, d_qk = {row['d_qk']}: D_V* = {row['D_V']}"
                 style.bar(each, row[column], row["D_V_low"], row["D_V_high"])
-                style.mark(
-                    each, row[column], row["D_V"], tip, hollow=row["status"] == "open", **look
-                )
-    axes[0].set_ylabel("D_V*")
+                face = style.LIGHT["page"] if row["status"] == "open" else look["color"]
+                style.mark(each, row[column], row["D_V"], tip, **look, markerfacecolor=face)
+    axes[0].set_ylabel("$D_{\\mathrm{V}}$*")
     names = [", ".join(map(str, key)) + " facts" * (len(key) > 1) for key, _ in groups]
     marks = [Line2D([], [], linestyle="none", **_look(at)) for at in range(len(groups))]
     style.legend(axes[0], (), list(zip(marks, names, strict=True)))
