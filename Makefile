@@ -4,7 +4,6 @@ BIN := .venv/bin
 READY := .venv/.installed
 JAX := .venv/.installed-jax
 CLUSTER := .venv/.installed-cluster
-CLIENTS := .venv/.installed-clients
 
 REPORTS := quickstart base-grid curves dense softmax value gpt2-small phases budget variants
 
@@ -17,7 +16,7 @@ test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode wo
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-test-slow: $(READY) $(CLUSTER) $(CLIENTS)  ## the tests that take minutes
+test-slow: $(READY) $(CLUSTER)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 test-range: $(READY)  ## the wheel on each Ray of the range, in environments of their own (ENV=newest for one; 30 min)
@@ -54,8 +53,4 @@ $(JAX): $(READY)
 
 $(CLUSTER): $(READY)
 	$(BIN)/pip install -c constraints.txt -e ".[cluster]"
-	touch $@
-
-$(CLIENTS): $(READY)
-	$(BIN)/pip install -c constraints.txt -e ".[clients]"
 	touch $@
