@@ -117,20 +117,22 @@ def _check_scores(length: int, lane: AutogradLane) -> None:
     scores, nodes = task.scores(lane.theta), torch.from_numpy(task.task.validation[:3]).long()
     with torch.no_grad():
         S = scores(nodes)
-        _check_shape(S, length)
+        _check_shape(S, nodes)
         if not torch.isfinite(S).all():
             raise LayerError("scores are not finite at the first weights")
         if not torch.allclose(scores(nodes[:1])[0], S[0], rtol=ROUNDING, atol=ROUNDING):
             raise LayerError("the scores of a context depend on those beside it")
         if length == lane.run.cell.d_model:  # an output has the same shape as scores
-            _check_shape(scores(nodes[:, :-1]), length - 1)
+            _check_shape(scores(nodes[:, :-1]), nodes[:, :-1])
 
 
-def _check_shape(S: Any, length: int) -> None:
+def _check_shape(S: Any, nodes: torch.Tensor) -> None:
+    """Check that there is one score for every pair of items of each context."""
     if not isinstance(S, torch.Tensor):
         raise LayerError(f"scores are {type(S).__name__}, not a tensor; return the scores alone")
-    if S.shape[-2:] != (length, length):
+    length = nodes.shape[-1]
+    if S.shape != (*nodes.shape, length):
         raise LayerError(
-            f"scores have shape {tuple(S.shape)}, but contexts have {length} items: return the "
-            "score of every pair, [..., l, l], not the layer's output"
+            f"scores have shape {tuple(S.shape)}, but contexts have {length} items: return one "
+            "score of every pair over all heads, [..., l, l], not the layer's output"
         )

@@ -269,11 +269,10 @@ def test_head_counts_given_to_run_are_answered_with_the_key_of_the_study(
 
 
 @pytest.mark.parametrize("address", ["nowhere", "..:1"])
-def test_a_cluster_that_is_not_there_is_told_in_one_line(
-    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study, store = str(write_study(tmp_path)), str(tmp_path / "results")
-    assert call(["run", study, "--store", store, "--address", address]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_a_cluster_that_is_not_there_is_told_in_one_line(address: str, tmp_path: Path) -> None:
+    write_study(tmp_path)
+    ended = rgr("run", "small.yaml", "--address", address, cwd=tmp_path)  # no Ray in that process
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
     assert line.startswith(f"rgr: --address {address}")
     assert not (tmp_path / "results/runs").exists()
