@@ -42,7 +42,7 @@ def tune(
 
     with opened(study, set_, out, may_be_new=True) as (resolved, store):
         cells = resolved.cells if cell is None else cells_named(resolved, cell)
-    if any(one.record.finds != "D_K" or one.record.algorithm for one in cells):
+    if any(one.record.finds != "D_K" or one.record.algorithm or one.record.room for one in cells):
         raise UserError(f"{study}: only the training of models of D_K is tuned")
     with silent_output():
         from rgr_dist.tuning.protocol import tune_protocol
