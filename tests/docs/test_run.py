@@ -93,4 +93,4 @@ def test_a_layer_of_ones_own(
     assert call(["thresholds", "soft.yaml", "--format", "json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     layers = {(row["m"], row["model"]) for row in printed["thresholds"]}
-    assert layers == {(m, model) for m in (32, 64) for model in ("max", "soft_max(beta=5)")}
+    assert layers == {(m, model) for m in (32, 64) for model in ("max", "soft_max(beta=5.0)")}
