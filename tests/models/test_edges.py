@@ -77,8 +77,9 @@ def test_edges_weigh_negatives_over_positives_or_the_number_of_other_positions()
 def test_loss_is_the_papers_sum_over_all_ordered_pairs(
     length: int, sharpness: float, balanced: bool
 ) -> None:
-    S, tau = drawn(length, length), torch.tensor(0.2, dtype=torch.float64)
-    y = torch.from_numpy(DRAW.random((length, length)) < 0.3)
+    draw = np.random.default_rng(length)  # of its own: what other tests draw is no matter
+    S, tau = torch.from_numpy(draw.normal(size=(length, length))), torch.tensor(0.2).double()
+    y = torch.from_numpy(draw.random((length, length)) < 0.3)
     y[0, 0] = True
     edges = float(y.sum())
     weight = (length**2 - edges) / edges if balanced else length - 1.0

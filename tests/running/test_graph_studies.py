@@ -36,7 +36,7 @@ def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
         head, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
         assert head[:3] == ["m", "d_model", "degree" if shown else "h=1"]
         if shown:
-            assert [row[2] for row in rows] == ["1", "2", "4", "8", "16", "32"]
+            assert [row[2] for row in rows[:6]] == ["1", "2", "4", "8", "16", "32"]
 
 
 @pytest.mark.slow
