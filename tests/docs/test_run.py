@@ -63,7 +63,7 @@ def test_the_readme(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert gone_through(README, capsys) > 1
-    assert "10 0.9" in scripts(README, tmp_path)
+    assert scripts(README, tmp_path).splitlines()[-1].startswith("10 ")
 
 
 @pytest.mark.usefixtures("_ray")
