@@ -1,6 +1,6 @@
-"""What heads of the widest useful width can hold, and whether training finds it.
+"""What heads of ample width can hold, and whether training finds it.
 
-A study of the widest heads asks whether those with d_k = d_model pass. Its answers are compared
+A study of phases asks whether heads at least as wide as d_model pass. Its answers are compared
 with those of the constructions that it lists, on the same graphs and embeddings: whether one head
 can be right on all pairs, decided exactly, and for several heads the construction ``ours``.
 """
@@ -21,8 +21,8 @@ from rgr_dist.study.study import Study
 
 
 def is_of_phases(study: Study) -> bool:
-    """Whether a study asks what the widest heads can do."""
-    return study.search.D_K == "widest" and study.cells[0].model == "max"
+    """Whether a study compares training with constructions."""
+    return study.cells[0].model == "max" and study.cells[-1].record.task == "construction"
 
 
 @per_study
@@ -95,8 +95,8 @@ def finding(results: StudyResults) -> str:
     passing, proved = int(one["passes_within"].notna().sum()), (one["phase"] == "impossible").sum()
     heads = plural(int(one["h"].iloc[0]), "head")
     return (
-        f"Of {plural(len(one), 'size')}, {heads} as wide as d_model can be trained at {passing}; "
-        f"a proof rules out {proved}."
+        f"Of {plural(len(one), 'size')}, {heads} at least as wide as d_model can be trained at "
+        f"{passing}; a proof rules out {proved}."
     )
 
 

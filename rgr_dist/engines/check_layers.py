@@ -53,12 +53,9 @@ def check_layers(study: Study) -> None:
 
 def _widths(study: Study, h: int, d_model: int) -> tuple[int, int]:
     """The narrowest and the widest d_k that a study may try at h heads."""
-    listed = study.search.D_K
-    if isinstance(listed, tuple):
-        widths = [D_K // h for D_K in listed if D_K % h == 0] or [1]
-        return min(widths), max(widths)
-    widest = max(1, min(d_model, WIDEST // h))
-    return 1 if listed is None else widest, widest
+    listed = study.search.D_K or (h, h * max(1, min(d_model, WIDEST // h)))
+    widths = [D_K // h for D_K in listed if D_K % h == 0]
+    return min(widths), max(widths)
 
 
 def _try(cell: Cell, h: int, d_k: int, takes_every_width: bool = False) -> None:

@@ -54,10 +54,8 @@ def axes_of(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """
     if cell.record.algorithm == "one-head":
         return {1: [cell.d_model]}
-    if search.D_K == "widest":
-        return {h: [cell.d_model] for h in search.heads}
-    if search.mode == "grid":
-        return {h: sorted(D // h for D in search.widths if D % h == 0) for h in search.heads}
+    if search.D_K is not None:
+        return {h: sorted(D // h for D in search.D_K if D % h == 0) for h in search.heads}
     widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
     default = 4 * cell.scale
     axes = {}

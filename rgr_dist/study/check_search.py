@@ -23,8 +23,7 @@ def check_search(cell: Cell, search: Search) -> None:
             f"training.max_steps: {limit} is not a multiple of check_every, which is {every}; "
             "a run ends at a check"
         )
-    one_head = search.heads == (1,) or (search.D_K == "widest" and 1 in search.heads)
-    if record.algorithm == "one-head" and not one_head:
+    if record.algorithm == "one-head" and 1 not in search.heads:
         raise StudyError("search.heads: construction one-head has one; give [1]")
     least = min(search.heads)
     if record.algorithm == "5" and (degree := _largest_degree(cell)) > least:

@@ -31,8 +31,7 @@ class Search(Spec):
             every head count to the end.
         max_D_K: the largest total width to try; by default 4 m' log2(m) / d_model, but at least 4
             h.
-        D_K: the total widths to try in mode grid; ``widest`` tries d_k = d_model alone, beyond
-            which a head gains nothing.
+        D_K: the total widths to try in mode grid.
     """
 
     mode: Literal["threshold", "grid"] = "threshold"
@@ -42,12 +41,7 @@ class Search(Spec):
     confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 20
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
-    D_K: Sizes | Literal["widest"] | None = None
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The D_K of mode grid, if it lists them."""
-        return self.D_K if isinstance(self.D_K, tuple) else ()
+    D_K: Sizes | None = None
 
     @model_validator(mode="after")
     def _suits_its_mode(self) -> Self:
@@ -62,7 +56,7 @@ class Search(Spec):
 
     @model_validator(mode="after")
     def _heads_have_widths(self) -> Self:
-        widths = self.widths
+        widths = self.D_K or ()
         largest = max(widths, default=self.max_D_K)
         for h in self.heads:
             at_most("heads", h, largest or h, "with these D_K, as each needs a width of 1")

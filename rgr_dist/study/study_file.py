@@ -91,7 +91,7 @@ class StudyFile(_WithParts):
             file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
             grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
             trained on every cell with the same ``training``, whose defaults are those of the first.
-            With ``search.D_K: widest`` the list may end with constructions.
+            In mode grid the list may end with constructions.
         graph: the relations among the items.
         embedding: the vectors of the items.
         context: how contexts are drawn.
@@ -181,9 +181,9 @@ class _Expansion:
             if len(models) > 1 and MODELS[one["model"]].loss != "edges":
                 raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
             is_made = i > 0 and "construction" in one
-            if is_made and self.written.search.D_K != "widest":
+            if is_made and self.written.search.mode != "grid":
                 raise StudyError(
-                    f"model[{i}]: {names[i]} is made, not trained; list it with search.D_K: widest"
+                    f"model[{i}]: {names[i]} is made, not trained; list it with search.mode: grid"
                 )
             if i > 0 and not is_made and "construction" in models[i - 1]:
                 raise StudyError(f"model[{i}]: {names[i]} is trained; list it before constructions")

@@ -107,7 +107,7 @@ def test_projections_take_all_steps_where_they_fail_and_a_hundred_where_they_pas
     h: int, iterations: int, each: int
 ) -> None:
     model = {"construction": "ours", "iterations": iterations}
-    search = {"heads": [h], "mode": "grid", "D_K": "widest", "seeds": 3}
+    search = {"heads": [h], "mode": "grid", "D_K": [8 * h], "seeds": 3}
     document = {"name": "x", "model": model, "cells": [{"m": 16, "d_model": 8}], "search": search}
     study = parse_study(document)
     (left,) = forecast(study, opened(study))

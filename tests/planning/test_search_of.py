@@ -57,8 +57,6 @@ def test_a_plan_holds_what_the_study_asks_for() -> None:
     plan = plan_cell(grid.cells[0], grid)
     assert plan.axes == {1: [8, 16, 22], 2: [4, 8, 11]}
     assert (plan.every_value, plan.confirm_seeds, plan.keep_within) == (True, 0, None)
-    widest = study_of(mode="grid", heads=[1, 4], D_K="widest", max_D_K=None, keep_within=0.1)
-    assert plan_cell(widest.cells[0], widest).axes == {1: [8], 4: [8]}
 
 
 def test_cells_of_the_largest_step_limit_come_first_and_then_the_dearest() -> None:

@@ -263,7 +263,7 @@ def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> N
 
 def test_constructions_beside_training_are_made_once_for_every_step_limit() -> None:
     models = ["max", {"construction": "one-head"}, {"construction": "ours", "iterations": 9}]
-    search = {"mode": "grid", "D_K": "widest", "heads": [1, 2]}
+    search = {"mode": "grid", "D_K": [32], "heads": [1, 2]}
     training = {"max_steps": [20_000, 40_000], "sharpness": 3, "test_contexts": 9}
     cells = [{"m": 64, "d_model": 16}, {"m": 64, "d_model": 16, "training": {"sharpness": 4}}]
     study = parse_study(document(model=models, cells=cells, training=training, search=search))
