@@ -17,7 +17,7 @@ from rgr_dist.analysis.growth import (
     papers_line,
     with_numbers,
 )
-from rgr_dist.analysis.laws import Law
+from rgr_dist.analysis.laws import PAPERS, POWER, Law
 from rgr_dist.analysis.layers import compares_layers, costs
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.tables import best
@@ -51,7 +51,7 @@ def _growth(results: StudyResults) -> str:
     so_far = " so far" if (table["status"] == "open").any() else ""
     if group is not None and group.laws and group.cells["scale"].nunique() > 1:
         over = f"over {plural(len(group.cells), 'cell')}{so_far}"
-        return f"{in_brief(group.laws[0])} {over}."
+        return f"{in_brief(told_law(group))} {over}."
     first = found.iloc[0]
     if len(found) == 1:
         width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
@@ -62,6 +62,13 @@ def _growth(results: StudyResults) -> str:
         return f"At {at}, {heads} need D_K* = {width}{so_far}."
     least, most = found["D_K"].min(), found["D_K"].max()
     return f"D_K* lies between {least} and {most} in {plural(len(found), 'cell')}{so_far}."
+
+
+def told_law(group: Group) -> Law:
+    """The law that a headline tells and a figure draws: the paper's form, with a free power where
+    there are cells enough; the best if neither can be fitted."""
+    wanted = POWER if group.is_ranked else PAPERS
+    return next((law for law in group.laws if law.formula == wanted), group.laws[0])
 
 
 def in_brief(law: Law) -> str:
@@ -152,12 +159,13 @@ def main_group(results: StudyResults) -> Group | None:
 
 
 def noise_sentence(results: StudyResults) -> str:
-    """How far the cells scatter about their law, beside what chance explains; empty if unknown."""
+    """How far the cells scatter about the first law, beside what chance explains; else empty."""
     group = main_group(results)
     if group is None or not group.laws or group.noise is None:
         return ""
     scatter, noise = (f"{100 * share:.0f} %" for share in (group.laws[0].scatter, group.noise))
-    return f"The cells scatter by {scatter} about it; seeds and whole numbers explain {noise}."
+    law = "the best law" if group.is_ranked else "this law"
+    return f"The cells scatter by {scatter} about {law}; seeds and whole numbers explain {noise}."
 
 
 def which_law(results: StudyResults) -> str:

@@ -22,6 +22,7 @@ from rgr_dist.analysis.figures.layers import layers as draw_layers
 from rgr_dist.analysis.figures.phases import phases as draw_phases
 from rgr_dist.analysis.figures.training_time import training_time as draw_training_time
 from rgr_dist.analysis.growth import laws
+from rgr_dist.analysis.laws import PAPERS, POWER
 from rgr_dist.analysis.layers import compares_layers, costs
 from rgr_dist.analysis.load import StudyResults, open_results
 from rgr_dist.analysis.page import Section, Table, render
@@ -200,20 +201,22 @@ def growth(results: StudyResults) -> Section | None:
     if shown.loc[shown["D_K"].notna(), "scale"].nunique() < 3:
         return None
     fitted = laws(results)
+    is_ranked = bool(fitted["aicc"].notna().any())
     of_paper = fitted[(fitted["protocol"] == "") & fitted["max_steps"].isna()]
-    of_paper = of_paper[of_paper["formula"] == "c · m′ log₂ m / d_model"]
+    of_paper = of_paper[of_paper["formula"] == (POWER if is_ranked else PAPERS)]
     ours = records(of_paper)[0] if len(of_paper) else None
     theirs = beside_paper.papers_law(results)
     drawn = Figure(
         "law",
         "Each mark is the D_K* of a cell, with its interval over seeds; colour and shape are h*. "
-        + ("Solid: the law fitted to these cells, shaded its 95 % limits. " if ours else "")
+        + ("Solid: the law fitted to these cells" if ours else "")
+        + ((". " if is_ranked else ", shaded its 95 % limits. ") if ours else "")
         + ("Dashed: the line that the paper prints. " if theirs else "")
         + _signs(shown),
         partial(draw_law, shown, ours, theirs.slope if theirs else None),
     )
     told = findings.which_law(results), findings.noise_sentence(results)
-    words = [] if fitted["aicc"].notna().any() else [line for line in told if line]
+    words = [] if is_ranked else [line for line in told if line]
     return Section(name="growth", title="How D_K* grows", words=words, figures=[drawn])
 
 

@@ -26,7 +26,8 @@ def law(
 
     Args:
         best: rows of ``tables.best``.
-        ours: the row of the paper's form in ``growth.laws``: its c is drawn, with its interval.
+        ours: the row in ``growth.laws`` of the paper's form, drawn with the limits of c, or of its
+            free power.
         paper: the paper's own constant.
     """
     (ax,) = style.axes_of(ax, 1, width, min(3.4, 0.85 * width))
@@ -34,15 +35,16 @@ def law(
     style.log_axis(ax, "x", shown["scale"], SCALE)
     ends = [value for name in ("D_K", "D_K_low", "D_K_high") for value in shown[name].dropna()]
     style.log_axis(ax, "y", ends, "D_K*")
-    x = np.geomspace(*ax.get_xlim(), 2)
+    x = np.geomspace(*ax.get_xlim(), 2)  # a power is a straight line on these axes
     lines: list[tuple[Any, str]] = []
     if ours is not None:
         c, low, high = (ours[name]["c"] for name in ("parameters", "low", "high"))
-        if low is not None and high is not None:
+        power = ours["parameters"].get("a")
+        if power is None and low is not None and high is not None:
             band = ax.fill_between(x, low * x, high * x, color=style.LIGHT["line"], linewidth=0)
             band.set_gid("band")
-        (line,) = ax.plot(x, c * x, color=style.LIGHT["ink"])
-        lines.append((line, f"ours, {c:.3g} x"))
+        (line,) = ax.plot(x, c * x ** (power or 1), color=style.LIGHT["ink"])
+        lines.append((line, f"ours, {c:.3g} x" + (f"$^{{{power:.2f}}}$" if power else "")))
     if paper is not None:
         (line,) = ax.plot(x, paper * x, color=style.LIGHT["soft"], linestyle=(0, (5, 3)))
         lines.append((line, f"the paper, {paper:g} x"))
