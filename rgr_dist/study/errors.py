@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, on_one_line
 from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
@@ -30,6 +31,26 @@ def within(place: str) -> Iterator[None]:
         yield
     except StudyError as error:
         raise StudyError(f"{place}{error}") from None
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a reader of a user's file raises into one line that begins with its path.
+
+    Raises:
+        StudyError: something was raised.
+    """
+    try:
+        yield
+    except StudyError:
+        raise
+    except Exception as error:  # parsers raise errors of any kind
+        said = str(error) or type(error).__name__
+        if isinstance(error, OSError):
+            said = f"cannot be read: {error.strerror or error}"
+        if isinstance(error, UnicodeDecodeError):
+            said = "is not text in UTF-8"
+        raise StudyError(f"{path}: {on_one_line(said)}") from None
 
 
 def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] = "") -> AnySpec:

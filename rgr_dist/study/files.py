@@ -10,12 +10,11 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from rgr_dist.study import assets
 from rgr_dist.study.edges import read_edges, read_triples
+from rgr_dist.study.errors import reading
 from rgr_dist.study.spec import Spec
-from rgr_dist.study.tables import reading
 from rgr_dist.study.vectors import (
-    Rows,
+    Vectors,
     prepared,
-    read_names,
     read_row_numbers,
     read_vectors,
     rows_of_items,
@@ -53,15 +52,9 @@ class EdgesFile(Spec):
     heading: StrictBool | None = None
     undirected: StrictBool = False
 
-    def load(self, home: Path) -> Loaded:
-        """Keep the edges for this process.
-
-        Raises:
-            StudyError: the file cannot be read, or is no list of edges.
-        """
-        path = home / self.file
-        with reading(path):
-            found = read_edges(path, self.heading, self.undirected)
+    def load(self, path: Path) -> Loaded:
+        """Keep the edges for this process."""
+        found = read_edges(path, self.heading, self.undirected)
         keys = {
             "family": "edges",
             "digest": assets.add(found.edges),
@@ -69,7 +62,7 @@ class EdgesFile(Spec):
             "degree": int(np.unique(found.edges[:, 0], return_counts=True)[1].max()),
             "items": len(found.names),
         }
-        return Loaded(keys, f"{path.name}: {found.told}", found.names)
+        return Loaded(keys, found.told, found.names)
 
 
 class TriplesFile(Spec):
@@ -86,15 +79,9 @@ class TriplesFile(Spec):
     heading: StrictBool | None = None
     several: Literal["first"] | None = None
 
-    def load(self, home: Path) -> Loaded:
-        """Keep the triples for this process.
-
-        Raises:
-            StudyError: the file cannot be read, or is no list of triples.
-        """
-        path = home / self.file
-        with reading(path):
-            found = read_triples(path, self.heading, self.several == "first")
+    def load(self, path: Path) -> Loaded:
+        """Keep the triples for this process."""
+        found = read_triples(path, self.heading, self.several == "first")
         sizes = [int(largest) + 1 for largest in found.triples.max(axis=0)]
         keys = {
             "family": "file",
@@ -102,7 +89,7 @@ class TriplesFile(Spec):
             **dict(zip(("keys", "queries", "values"), sizes, strict=True)),
             "triples": len(found.triples),
         }
-        return Loaded(keys, f"{path.name}: {found.told}", [])
+        return Loaded(keys, found.told, [])
 
 
 class VectorsFile(Spec):
@@ -134,57 +121,53 @@ class VectorsFile(Spec):
     normalise: StrictBool = False
     shuffle: StrictBool = False
 
+    def read(self, home: Path) -> tuple[Vectors, list[int] | None]:
+        """The table with its names, and the rows that are listed, if any."""
+        with reading(home / self.file):
+            found = read_vectors(home / self.file, self.tensor)
+        if self.names is not None:
+            with reading(home / self.names):
+                names = (home / self.names).read_text("utf-8-sig").splitlines()
+                if len(names) != len(found.rows):
+                    raise ValueError(f"has {len(names)} names for {len(found.rows)} rows")
+            found = found._replace(names=[name.strip() for name in names])
+        if self.rows is None:
+            return found, None
+        with reading(home / self.rows):
+            return found, read_row_numbers(home / self.rows)
 
-class VectorTable:
-    """A file of vectors, read once, for cells of several sizes.
-
-    Raises:
-        StudyError: the file cannot be read, or holds no table of finite numbers.
-    """
-
-    def __init__(self, written: VectorsFile, home: Path) -> None:
-        self.written, self.path = written, home / written.file
-        with reading(self.path):
-            self.found = read_vectors(self.path, written.tensor)
-        self.listed: list[int] | None = None
-        if written.names is not None:
-            with reading(home / written.names):
-                names = read_names(home / written.names)
-                if len(names) != len(self.found.rows):
-                    raise ValueError(f"has {len(names)} names for {len(self.found.rows)} rows")
-            self.found = self.found._replace(names=names)
-        if written.rows is not None:
-            with reading(home / written.rows):
-                self.listed = read_row_numbers(home / written.rows)
-
-    def load(self, m: int, d_model: int, items: list[str] | None, has_null: bool) -> Loaded:
+    def load(
+        self,
+        table: tuple[Vectors, list[int] | None],
+        m: int,
+        d_model: int,
+        items: list[str] | None,
+        has_null: bool,
+    ) -> Loaded:
         """Keep the rows of m items for this process, and NULL's after them.
 
         Args:
             items: the names of an edge list's items.
 
         Raises:
-            StudyError: the width is another, or an item has no row.
+            ValueError: the width is another, or an item has no row.
         """
-        written, (table, _) = self.written, self.found
-        with reading(self.path):
-            if written.null_row is not None and not has_null:
-                raise ValueError("null_row: only for model transformer; leave it out")
-            if table.shape[1] != d_model:
-                raise ValueError(f"its vectors have {table.shape[1]} numbers; give that d_model")
-            chosen = rows_of_items(self.found, items, m, self.listed)
-            if has_null:
-                null = len(table) - 1 if written.null_row is None else written.null_row
-                if null >= len(table) or null in chosen:
-                    raise ValueError(
-                        f"null_row: {null} is the row of an item, or beyond the last, "
-                        f"{len(table) - 1}; give another, or a smaller m"
-                    )
-                chosen = [*chosen, null]
-            rows: Rows = prepared(
-                table[chosen], m, written.centre, written.whiten, written.normalise
-            )
+        (found, listed), (count, width) = table, table[0].rows.shape
+        if self.null_row is not None and not has_null:
+            raise ValueError("null_row: only for model transformer; leave it out")
+        if width != d_model:
+            raise ValueError(f"its vectors have {width} numbers; give that d_model")
+        chosen = rows_of_items(found, items, m, listed)
+        if has_null:
+            null = count - 1 if self.null_row is None else self.null_row
+            if null >= count or null in chosen:
+                raise ValueError(
+                    f"null_row: {null} is the row of an item, or beyond the last, {count - 1}; "
+                    "give another, or a smaller m"
+                )
+            chosen = [*chosen, null]
+        rows = prepared(found.rows[chosen], m, self.centre, self.whiten, self.normalise)
         keys: dict[str, Any] = {"family": "vectors", "digest": assets.add(rows)}
-        if written.shuffle:
+        if self.shuffle:
             keys["shuffle"] = True
-        return Loaded(keys, f"{self.path.name}: {len(table)} vectors", [])
+        return Loaded(keys, f"{count} vectors", [])

@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.study import assets
-from rgr_dist.study.errors import StudyError, as_written, within
+from rgr_dist.study.errors import StudyError, as_written, reading, within
 from rgr_dist.study.layer import Key, Layer
 from rgr_dist.study.spec import nearest
-from rgr_dist.study.tables import reading
 
 SIZES = ("d_model", "h", "d_k")
 """What the class of every layer takes first."""

@@ -19,14 +19,15 @@ from pydantic import Field, StrictStr, model_validator
 from rgr_dist.study.cell import Cell, cell_type
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
-from rgr_dist.study.errors import StudyError, as_written, validated, within
-from rgr_dist.study.files import EdgesFile, TriplesFile, VectorsFile, VectorTable
+from rgr_dist.study.errors import StudyError, as_written, reading, validated, within
+from rgr_dist.study.files import EdgesFile, Loaded, TriplesFile, VectorsFile
 from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
+from rgr_dist.study.vectors import Vectors
 from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
@@ -155,11 +156,11 @@ class _Expansion:
         self.models = self._models()
         self.record: Model = MODELS[self.models[0]["model"]]
         self.names: dict[str, list[str]] = {}
-        self.table: VectorTable | None = None
+        self.table: tuple[VectorsFile, tuple[Vectors, list[int] | None]] | None = None
         if written.embedding.get("family") == "vectors":
             found = validated(VectorsFile, written.embedding, "embedding.")
             with within("embedding.file: "):
-                self.table = VectorTable(found, home)
+                self.table = found, found.read(home)
 
     def _models(self) -> list[Keys]:
         """The models of a study: any that are trained, all alike, come before constructions.
@@ -317,26 +318,27 @@ class _Expansion:
     def _loaded(self, spec: type[EdgesFile] | type[TriplesFile], keys: Keys, place: str) -> Keys:
         """A part of a cell whose file is loaded."""
         written = validated(spec, keys, place)
-        with within(f"{place}file: "):
-            loaded = written.load(self.home)
+        path = self.home / written.file
+        with within(f"{place}file: "), reading(path):
+            return self._kept(written.load(path), path)
+
+    def _kept(self, loaded: Loaded, path: Path) -> Keys:
+        """The keys of what a file holds; where it was and what was read are remembered."""
         digest = loaded.keys["digest"]
         self.names[digest] = loaded.names
-        path = str((self.home / written.file).absolute())
-        self.files[digest] = {"file": path, "read": loaded.told}
+        told = f"{path.name}: {loaded.told}"
+        self.files[digest] = {"file": str(path.absolute()), "read": told}
         return loaded.keys
 
     def _embedding(self, graph: Keys, m: int, d_model: int) -> Keys:
         """The embedding of a cell; if it is from a file, its rows are loaded."""
         if self.table is None:
             return self.written.embedding
-        has_null = self.record.task == "matching"
-        with within("embedding.file: "):
-            loaded = self.table.load(m, d_model, self.names.get(graph.get("digest", "")), has_null)
-        self.files[loaded.keys["digest"]] = {
-            "file": str(self.table.path.absolute()),
-            "read": loaded.told,
-        }
-        return loaded.keys
+        written, table = self.table
+        path, has_null = self.home / written.file, self.record.task == "matching"
+        items = self.names.get(graph.get("digest", ""))
+        with within("embedding.file: "), reading(path):
+            return self._kept(written.load(table, m, d_model, items, has_null), path)
 
 
 def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:

@@ -1,6 +1,6 @@
-"""Rows of text in a user's file: what separates the entries, and whether the first is a heading.
+"""Rows of text in a user's file, and whether the first of them is a heading: one fixed rule each.
 
-One fixed rule each. What could be read in two ways is refused, with what the study must say.
+What the rules leave open is refused, with what the study must say.
 """
 
 from __future__ import annotations
@@ -8,159 +8,77 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
-
-from rgr_dist.faults import on_one_line
-from rgr_dist.study.errors import StudyError
 
 Row = list[str]
-Found = TypeVar("Found")
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 WHOLE = re.compile(r"0|-?[1-9]\d*")
 """A whole number without leading zeros: anything else is a name, exactly as it is written."""
 COMMENT = re.compile(r"[#%]([ \t]|$)")
+BLANKS = re.compile(r'"([^"]*)"|(\S+)')
 SUFFIX = r"(nodes?|vertex|items?|entity|names?|labels?|ids?|idx|index|s)*"
 LONGEST = 60
 """Characters shown of a line."""
 
 
-class UnclearError(ValueError):
-    """A first line that could be a heading or not."""
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a reader of a user's file raises into one line that begins with its path.
-
-    Raises:
-        StudyError: something was raised.
-    """
-    try:
-        yield
-    except StudyError:
-        raise
-    except Exception as error:  # parsers raise errors of any kind
-        said = str(error) or type(error).__name__
-        if isinstance(error, OSError):
-            said = f"cannot be read: {error.strerror or error}"
-        if isinstance(error, UnicodeDecodeError):
-            said = "is not text in UTF-8"
-        raise StudyError(f"{path}: {on_one_line(said)}") from None
-
-
-def text_lines(path: Path) -> list[str]:
+def text_lines(path: Path) -> Row:
     """The lines of a text file in UTF-8, without those that are blank."""
-    text = path.read_bytes().decode("utf-8-sig")
-    if "\0" in text:
-        raise ValueError("is not text in UTF-8: it has zero bytes")
-    return [line.rstrip("\n") for line in io.StringIO(text, newline=None) if line.strip()]
+    text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=None)
+    return [line.rstrip("\n") for line in text if line.strip()]
 
 
-def read_rows(path: Path, interpret: Callable[[list[Row], Row], Found]) -> Found:
-    """What a file of text holds, by what separates its entries.
-
-    Tabs do if every line has as many, else semicolons, else commas, else blanks. Outside of CSV, a
-    file that commas and blanks split equally well is refused. Comments are lines before the first
-    row that begin with ``# `` or ``% ``.
-
-    Args:
-        interpret: makes the result from the rows and the last comment's entries.
-
-    Raises:
-        ValueError: it is no table, or could be two.
-    """
-    lines, comment = text_lines(path), ""
-    while lines and COMMENT.match(lines[0]):
-        comment = lines.pop(0)[1:]
-    if not lines:
-        raise ValueError("holds no rows")
-    has_data = re.compile(r"[\s,;]+\{.*\}\s*$")  # networkx writes the data of an edge so
-    if all(map(has_data.search, lines)):
-        lines = [has_data.sub("", line) + "\t{}" for line in lines]
-        if not any("\t" in line[:-3] for line in lines):
-            sign = next((one for one in ";," if one in lines[0]), None)
-            lines = [re.sub(r"\s*[,;]\s*" if sign else r"\s+", "\t", line) for line in lines]
-    found: dict[str, Found] = {}
-    faults: dict[str, ValueError] = {}
-    for sign in "\t;, ":
-        try:
-            rows = _split(lines, sign)
-        except (ValueError, csv.Error) as error:
-            if sign in lines[0]:
-                quote = "; is a quote not closed?" if isinstance(error, csv.Error) else ""
-                faults[sign] = ValueError(f"{error}{quote}")
-            continue
-        try:
-            found[sign] = interpret(rows, _entries(comment, sign))
-        except UnclearError:
-            raise
-        except ValueError as error:
-            faults[sign] = error
-        if sign == "\t" or path.suffix.lower() == ".csv":
-            break
-    if len(found) > 1 and " " in found and len(set(map(repr, found.values()))) > 1:
-        raise ValueError(
-            "either commas or blanks could separate its entries; name it .csv if commas do, or put "
-            "names in quotes"
-        )
-    if not found:
-        raise next(iter(faults.values()), ValueError(f"line 1 is '{lines[0][:LONGEST]}'"))
-    return next(iter(found.values()))
+def sign_of(lines: Sequence[str]) -> str:
+    """What separates the entries of some lines: tabs, semicolons or commas if every line has them
+    outside of quotes, else blanks."""
+    quoted = re.compile(r'"[^"]*"')
+    bare = (all(sign in quoted.sub("", line) for line in lines) for sign in "\t;,")
+    return next((sign for sign, in_all in zip("\t;,", bare, strict=True) if in_all), " ")
 
 
-def _entries(line: str, sign: str) -> Row:
-    if sign != " ":
-        return [entry.strip() for entry in line.split(sign)]
-    return line.split()
+def read_rows(lines: list[str]) -> tuple[list[Row], Row]:
+    """The entries of every line, as many of each, and those of the last comment.
 
-
-def _split(lines: Sequence[str], sign: str) -> list[Row]:
-    """The entries of every line, two or more and of every line as many.
-
-    The first line may have one less: the names of columns without that of the first.
+    Comments are lines before the first row that begin with ``# `` or ``% ``. The names of R's
+    columns have none for the first, which is an index: it is then empty.
 
     Raises:
         ValueError: the lines have other numbers of entries, or a quote is not closed.
     """
+    comment = ""
+    while lines and COMMENT.match(lines[0]):
+        comment, *lines = lines
+    if not lines:
+        raise ValueError("holds no rows")
+    sign = sign_of(lines)
     if sign == " ":
-        quoted = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
-        rows = [[one[1] or one[0].replace('""', '"') for one in quoted.findall(x)] for x in lines]
-        if any(entry[:1] in ",;" or entry[-1:] in ",;" for row in rows for entry in row if entry):
-            raise ValueError("commas among blanks")
+        rows = [[one or other for one, other in BLANKS.findall(line)] for line in lines]
+        told = comment[1:].split()
     else:
         reader = csv.reader(lines, delimiter=sign, strict=True, skipinitialspace=sign != "\t")
         rows = [[entry.strip() for entry in row] for row in reader]
-        if len(rows) != len(lines):
-            raise ValueError("a quote is not closed")
+        told = [entry.strip() for entry in comment[1:].split(sign)]
     width = len(rows[-1])
+    if len(rows[0]) == width - 1 and not all(map(NUMBER.fullmatch, rows[0])):
+        rows[0].insert(0, "")
     for at, row in enumerate(rows, 1):
-        if len(row) != width and not (at == 1 and len(row) == width - 1):
+        if len(row) != width:
             raise ValueError(
-                f"row {at} has {len(row)} entries and the last {width}: "
-                f"'{lines[at - 1][:LONGEST].strip()}'"
+                f"row {at} has {len(row)} entries, and the last {width}: "
+                f"'{', '.join(row)[:LONGEST]}'"
             )
-    if width < 2:
-        raise ValueError(f"row 1 is '{lines[0][:LONGEST].strip()}'")
-    return rows
-
-
-def word_of(name: str) -> str:
-    """The word that a column's name begins with: ``from`` of ``FromNodeId`` and ``FROM_ID``."""
-    camel = re.match(r"[\W_]*([A-Z]+(?![a-z])|[A-Z]?[a-z]+)", name)
-    return re.sub(f"(?<=..){SUFFIX}$", "", camel[1].lower()) if camel else ""
+    return rows, told
 
 
 def column_of(heading: Sequence[str], words: Sequence[str]) -> int | None:
-    """Which column's name begins with one of some words; None if none does.
+    """Which column's name begins with one of some words, as ``FromNodeId`` and ``FROM_ID`` with
+    ``from``; None if none does.
 
     Raises:
         ValueError: several do, and not exactly one of them is such a word alone.
     """
-    found = [at for at, name in enumerate(heading) if word_of(name) in words]
+    found = [at for at, name in enumerate(heading) if _first_word(name) in words]
     exact = [at for at in found if heading[at].strip().lower() in words]
     if len(found) > 1 and len(exact) != 1:
         names = " or ".join(heading[at] for at in found)
@@ -168,60 +86,61 @@ def column_of(heading: Sequence[str], words: Sequence[str]) -> int | None:
     return next(iter(exact or found), None)
 
 
-def is_heading(first: Row, rest: Sequence[Row], places: Sequence[int]) -> bool:
+def _first_word(name: str) -> str:
+    camel = re.match(r"[\W_]*([A-Z]+(?![a-z])|[A-Z]?[a-z]+)", name)
+    return re.sub(f"(?<=..){SUFFIX}$", "", camel[1].lower()) if camel else ""
+
+
+def is_heading(rows: Sequence[Row], places: Sequence[int]) -> bool:
     """Whether a first row without known words is a heading, by the entries at some places.
 
     Above numbers it is one unless it is numbers too. Above names it is a row if its names occur
     again.
 
     Raises:
-        UnclearError: it could be either.
+        ValueError: it could be either.
     """
-    if not rest:
+    first, *rest = ({row[at] for at in places} for row in rows)
+    again = set().union(*rest)
+    if not rest or first <= again:
         return False
-    entries = [first[at] for at in places]
-    shown = ", ".join(entries)[:LONGEST]
-    again = {row[at] for row in rest for at in places}
-    if all(NUMBER.fullmatch(row[at]) for row in rest for at in places):
-        if not all(map(NUMBER.fullmatch, entries)):
-            return True
-        counts = [int(one) for one in entries if WHOLE.fullmatch(one)]
-        may_count = str(len(rest)) in entries and max(counts) >= len(again)
-        if may_count and not again.issuperset(entries):
-            raise UnclearError(
-                f"its first line, '{shown}', may count what follows; say heading: true if it does, "
-                "heading: false if not"
-            )
-        return False
-    if again.issuperset(entries):
-        return False
-    raise UnclearError(
-        f"its first line, '{shown}', has a name that no other line has; say heading: true if it is "
-        "a heading, heading: false if not"
+    are_numbers = all(map(NUMBER.fullmatch, again))
+    if are_numbers and str(len(rest)) not in first:
+        return not all(map(NUMBER.fullmatch, first))
+    why = "may count what follows" if are_numbers else "has a name that no other line has"
+    raise ValueError(
+        f"its first line, '{', '.join(rows[0])[:LONGEST]}', {why}; say heading: true if it is a "
+        "heading, heading: false if not"
     )
 
 
-def numbered(*columns: Sequence[str]) -> tuple[list[str], dict[str, int]]:
-    """The distinct entries of some columns in order, as numbers if all of them are, and the place
-    of each.
+def numbered(*columns: Sequence[str]) -> tuple[Row, list[list[int]]]:
+    """The distinct entries of some columns in order, as numbers if all of them are, and every
+    column with the places of its entries among them.
 
     Raises:
         ValueError: an entry is missing or no name, or one number is written in two ways.
     """
     entries = set().union(*columns)
-    if "" in entries:
-        raise ValueError("an entry is missing")
     for entry in entries:
-        if entry[0] in "[{" or any(entry.count(a) != entry.count(b) for a, b in ("[]", "()", "{}")):
+        if not entry:
+            raise ValueError("an entry is missing")
+        torn = any(entry.count(one) != entry.count(other) for one, other in ("[]", "()", "{}"))
+        if torn or entry[0] in "[{" or entry in ("->", "--", "-", ">"):
             raise ValueError(f"an entry is '{entry[:LONGEST]}'; give columns of numbers or names")
-    if all(map(WHOLE.fullmatch, entries)):
-        names = sorted(entries, key=int)
-    else:
-        names = sorted(entries)
-        written: dict[float, str] = {}
-        for name in names:
-            if len(name) <= 15 and NUMBER.fullmatch(name):
-                other = written.setdefault(float(name), name)
-                if other != name:
-                    raise ValueError(f"one number is written '{other}' and '{name}'; write it once")
-    return names, {name: at for at, name in enumerate(names)}
+    are_whole = all(map(WHOLE.fullmatch, entries))
+    names = sorted(entries, key=int if are_whole else str)
+    if not are_whole:
+        _check_spelling(names)
+    place = {name: at for at, name in enumerate(names)}
+    return names, [[place[entry] for entry in column] for column in columns]
+
+
+def _check_spelling(names: Sequence[str]) -> None:
+    """Make sure that no number is written in two ways, such as 1 and 1.0."""
+    written: dict[float, str] = {}
+    for name in names:
+        if len(name) <= 15 and NUMBER.fullmatch(name):
+            other = written.setdefault(float(name), name)
+            if other != name:
+                raise ValueError(f"one number is written '{other}' and '{name}'; write it once")

@@ -10,9 +10,8 @@ from typing import Any
 
 import yaml
 
-from rgr_dist.study.errors import StudyError, within
+from rgr_dist.study.errors import StudyError, reading, within
 from rgr_dist.study.spec import nearest
-from rgr_dist.study.tables import reading
 
 
 class _Loader(yaml.SafeLoader):
