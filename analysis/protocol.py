@@ -29,7 +29,7 @@ def differences(study: Study) -> pd.DataFrame:
     """
     ours: dict[tuple[str, str], dict[str, list[str]]] = {}  # (setting, theirs): ours: cells
     for cell in study.cells:
-        training = Training(**cell.record.training)
+        training = Training(**cell.record.defaults)
         limit = TABLE_2_MAX_STEPS.get((cell.m, cell.d_model))
         if limit is not None and cell.model == "max":
             training = training.model_copy(update={"max_steps": limit})
@@ -37,7 +37,7 @@ def differences(study: Study) -> pd.DataFrame:
         papers = _flat({name: part.model_dump(mode="json") for name, part in usual.items()})
         for name, value in _flat(cell.model_dump(mode="json")).items():
             judged = name.startswith(("training.", "context.", "embedding."))
-            if judged and name not in cell.record.unused_keys and value != papers.get(name):
+            if judged and value != papers.get(name):
                 told = ours.setdefault((name, _text(papers.get(name))), {})
                 told.setdefault(_text(value), []).append(study.name_of(cell))
     rows = [

@@ -170,7 +170,7 @@ def models() -> str:
             record.section,
             words[record.score],
             f"{Search().target if record.target is None else record.target:g}",
-            ", ".join(f"`{key}: {value}`" for key, value in record.training.items()) or "–",
+            ", ".join(f"`{key}: {value}`" for key, value in record.defaults.items()) or "–",
         ]
         for record in RECORDS
         if record.algorithm is None

@@ -13,7 +13,7 @@ from rgr_dist.paper import capacity_scale
 from rgr_dist.study.address import canonical_json, cell_address, run_json
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
-from rgr_dist.study.layer import HOW, Layer
+from rgr_dist.study.layer import Layer
 from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Spec
 from rgr_dist.study.training import Context, Training
@@ -42,15 +42,8 @@ class Cell(Spec):
     layer: Layer | None = None
 
     @model_validator(mode="after")
-    def _uses_its_keys(self) -> Self:
+    def _suits_its_model(self) -> Self:
         record = self.record
-        unused = (*record.unused_parts, *record.unused_keys)
-        self.leaves_out(unused, f"model {self.model} does not use it")
-        if record.task == "own layer" and self.layer is None:
-            raise ValueError(f"model: 'file' is no name; {HOW}")
-        for name in record.training:
-            if getattr(self.training, name) is None:
-                raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
         if record.one_target and self.graph.family != "permutation":
             raise ValueError(
                 f"graph.family: model {self.model} has one target to each item; "
@@ -86,11 +79,7 @@ class Cell(Spec):
 
         Stored cells are read as they are, so that each keeps the address that it was stored at.
         """
-        decay = self.training.weight_decay
-        if decay is None:
-            return self
-        training = self.training.model_copy(update={"weight_decay": decay + 0.0})  # no -0.0
-        return self.model_copy(update={"training": training})
+        return self
 
     def with_limit(self, max_steps: int) -> Self:
         """The cell with another step limit."""

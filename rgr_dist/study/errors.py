@@ -12,10 +12,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rgr_dist.faults import UserError, on_one_line
-from rgr_dist.study.spec import nearest
-
-MOST_FAULTS = 3
-"""Faults of a study that are reported at once."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
@@ -70,25 +66,19 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
     for path, said in faults:
         place = prefix if isinstance(prefix, str) else prefix.get(re.split(r"[.\[]", path)[0], "")
         found.setdefault(path, f"{place}{path}: {said}" if path else said)
-    raise StudyError("; ".join([*found.values()][:MOST_FAULTS]))
+    raise StudyError("; ".join(found.values()))
 
 
 def _explain(error: Any, document: Any) -> tuple[str, str]:
-    """The dotted path of a pydantic error's key, what is wrong and what would be valid."""
-    path, kind, given = _path(error["loc"], document), error["type"], error["input"]
+    """The dotted path of a pydantic error's key, and what is wrong with it."""
+    path, kind = _path(error["loc"], document), error["type"]
     if kind == "value_error":  # from a spec's validator: its message starts with the key
         key, _, said = str(error["ctx"]["error"]).partition(": ")
         return ".".join(filter(None, (path, key))), said
-    if kind == "union_tag_not_found":
-        return f"{path}.family", "missing; it has no default"
     if kind == "missing":
         return ".".join(filter(None, (path, str(error["loc"][-1])))), "missing; it has no default"
-    expected = error.get("ctx", {}).get("expected_tags" if "tag" in kind else "expected")
-    if expected:
-        path, given = (f"{path}.family", given["family"]) if "tag" in kind else (path, given)
-        valid = re.findall(r"'([^']*)'", expected)
-        return path, f"{as_written(given)} is not known; {nearest(given, valid)}"
-    return path, f"{as_written(given)} is not valid: {error['msg']}"
+    given = as_written(error["input"])
+    return path + ".family" * ("tag" in kind), f"{given} is not valid: {error['msg']}"
 
 
 def _path(places: tuple[int | str, ...], document: Any) -> str:
@@ -104,8 +94,5 @@ def _path(places: tuple[int | str, ...], document: Any) -> str:
 
 def as_written(given: Any) -> str:
     """A value as a study would write it, cut short."""
-    try:
-        text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
-    except (ValueError, TypeError):  # it contains itself, or has odd keys
-        text = str(given)
+    text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str, skipkeys=True)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -52,9 +52,9 @@ class EdgesFile(Spec):
     heading: StrictBool | None = None
     undirected: StrictBool = False
 
-    def load(self, path: Path) -> Loaded:
+    def load(self, home: Path) -> Loaded:
         """Keep the edges for this process."""
-        found = read_edges(path, self.heading, self.undirected)
+        found = read_edges(home / self.file, self.heading, self.undirected)
         keys = {
             "family": "edges",
             "digest": assets.add(found.edges),
@@ -79,9 +79,9 @@ class TriplesFile(Spec):
     heading: StrictBool | None = None
     several: Literal["first"] | None = None
 
-    def load(self, path: Path) -> Loaded:
+    def load(self, home: Path) -> Loaded:
         """Keep the triples for this process."""
-        found = read_triples(path, self.heading, self.several == "first")
+        found = read_triples(home / self.file, self.heading, self.several == "first")
         sizes = [int(largest) + 1 for largest in found.triples.max(axis=0)]
         keys = {
             "family": "file",
@@ -121,24 +121,10 @@ class VectorsFile(Spec):
     normalise: StrictBool = False
     shuffle: StrictBool = False
 
-    def read(self, home: Path) -> tuple[Vectors, list[int] | None]:
-        """The table with its names, and the rows that are listed, if any."""
-        with reading(home / self.file):
-            found = read_vectors(home / self.file, self.tensor)
-        if self.names is not None:
-            with reading(home / self.names):
-                names = (home / self.names).read_text("utf-8-sig").splitlines()
-                if len(names) != len(found.rows):
-                    raise ValueError(f"has {len(names)} names for {len(found.rows)} rows")
-            found = found._replace(names=[name.strip() for name in names])
-        if self.rows is None:
-            return found, None
-        with reading(home / self.rows):
-            return found, read_row_numbers(home / self.rows)
-
     def load(
         self,
-        table: tuple[Vectors, list[int] | None],
+        home: Path,
+        tables: Tables,
         m: int,
         d_model: int,
         items: list[str] | None,
@@ -147,12 +133,16 @@ class VectorsFile(Spec):
         """Keep the rows of m items for this process, and NULL's after them.
 
         Args:
+            tables: what was read before; what is read now is added.
             items: the names of an edge list's items.
 
         Raises:
-            ValueError: the width is another, or an item has no row.
+            StudyError, ValueError: the width is another, or an item has no row.
         """
-        (found, listed), (count, width) = table, table[0].rows.shape
+        if self not in tables:
+            tables[self] = self._read(home)
+        found, listed = tables[self]
+        count, width = found.rows.shape
         if self.null_row is not None and not has_null:
             raise ValueError("null_row: only for model transformer; leave it out")
         if width != d_model:
@@ -171,3 +161,21 @@ class VectorsFile(Spec):
         if self.shuffle:
             keys["shuffle"] = True
         return Loaded(keys, f"{count} vectors", [])
+
+    def _read(self, home: Path) -> tuple[Vectors, list[int] | None]:
+        """The table with its names, and the rows that are listed, if any."""
+        found = read_vectors(home / self.file, self.tensor)
+        if self.names is not None:
+            with reading(home / self.names):
+                names = (home / self.names).read_text("utf-8-sig").splitlines()
+                if len(names) != len(found.rows):
+                    raise ValueError(f"has {len(names)} names for {len(found.rows)} rows")
+            found = found._replace(names=[name.strip() for name in names])
+        if self.rows is None:
+            return found, None
+        with reading(home / self.rows):
+            return found, read_row_numbers(home / self.rows)
+
+
+Tables = dict[VectorsFile, tuple[Vectors, list[int] | None]]
+"""What was read of files of vectors, with the rows that are listed."""

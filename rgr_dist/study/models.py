@@ -55,8 +55,9 @@ class Model:
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
         engines: the engines that train it, the fastest on a CPU first.
         finds_thresholds: whether a study of it asks for thresholds, or for every width's score.
-        unused_keys: keys of a study that it does not use, and that must have their default.
-        training: its own defaults for ``training``, where they differ from App. A.1.
+        training: the keys of ``training`` that it has.
+        context: the keys of ``context`` that it has.
+        defaults: its own defaults for ``training``, where they differ from App. A.1.
         target: passing score if the study gives none; None for the paper's mean F1.
         one_target: whether its task has one answer for each item: it then takes only permutations.
         embedding: the one family of embeddings that it takes; any if not given.
@@ -76,8 +77,9 @@ class Model:
     room: Room | None = None
     algorithm: Algorithm | None = None
     finds_thresholds: bool = True
-    unused_keys: tuple[str, ...] = ()
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: tuple[str, ...] = ()
+    context: tuple[str, ...] = ("length", "positive_rate")
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     target: float | None = None
     one_target: bool = False
     embedding: str | None = None
@@ -112,11 +114,10 @@ class Model:
         )
 
     @property
-    def unused_parts(self) -> tuple[str, ...]:
-        """Parts of a cell that it does not use, and that must have their default."""
-        parts = () if self.room is None else ("graph", "embedding")
-        own = {"construction": self.algorithm is not None, "layer": self.task == "own layer"}
-        return (*parts, *(part for part, has in own.items() if not has))
+    def parts(self) -> Mapping[str, tuple[str, ...] | None]:
+        """The parts of a study that it has, with their keys; None where another spec has them."""
+        own = ("graph", "embedding") if self.room is None else self.room.parts
+        return dict.fromkeys(own) | {"context": self.context, "training": self.training}
 
     @property
     def scores_pairs(self) -> bool:
@@ -129,23 +130,25 @@ class Model:
         return self.loss == "edges"
 
 
-def _of_training(keys: str) -> tuple[str, ...]:
-    return tuple(f"training.{key}" for key in keys.split())
-
-
-BATCHES = _of_training("batch_size weight_decay")
+OPTIMISER = (
+    "learning_rate",
+    "initial_scale",
+    "schedule",
+    "warmup_steps",
+    "max_steps",
+    "check_every",
+)
+"""Keys of ``training`` of every model that is trained."""
+SCORED = ("validation_contexts", "test_contexts")
+"""Keys of a model that is scored on contexts."""
+STOPPING = ("patience", "stop_score")
+"""Keys of a model that stops once its score has stayed high."""
+BATCHES = ("batch_size", "weight_decay")
 """Keys of a model that is trained on batches."""
-STOPPING = _of_training("patience stop_score tolerance")
-"""Keys of a model that stops before its last step once it learns no more."""
+OF_LAYER = (*OPTIMISER, *SCORED, *STOPPING, "sharpness")
+"""Keys of a layer that holds edges."""
 OF_CPU = ("fused", "compiled", "reference")
 """Engines of a model that has compiled kernels."""
-TRAINING = (
-    *_of_training("learning_rate sharpness initial_scale initial schedule warmup_steps"),
-    *_of_training("max_steps check_every validation_contexts"),
-    *STOPPING,
-    *BATCHES,
-)
-"""Keys of ``training`` that constructions do not use: all except that of the test."""
 
 
 def _construction(algorithm: Algorithm, section: str) -> Model:
@@ -162,7 +165,7 @@ def _construction(algorithm: Algorithm, section: str) -> Model:
         algorithm=algorithm,
         heads="softmax" if algorithm == "2" else "max",
         engines=("construction",),
-        unused_keys=TRAINING,
+        training=("test_contexts",),
         target=1.0,
         one_target=algorithm in ("1", "2", "3", "4"),
         embedding="onehot" if algorithm == "3" else None,
@@ -183,7 +186,7 @@ RECORDS = (
         heads="max",
         loss="edges",
         engines=OF_CPU,
-        unused_keys=(*BATCHES, "training.tolerance"),
+        training=(*OF_LAYER, "initial"),
     ),
     Model(
         name="softmax",
@@ -193,8 +196,8 @@ RECORDS = (
         heads="softmax",
         loss="edges",
         engines=OF_CPU,
-        unused_keys=(*BATCHES, "training.tolerance"),
-        training={"max_steps": 80_000},
+        training=(*OF_LAYER, "initial"),
+        defaults={"max_steps": 80_000},
     ),
     Model(
         name="value",
@@ -204,7 +207,7 @@ RECORDS = (
         heads="max",
         loss="messages",
         engines=OF_CPU,
-        unused_keys=(*BATCHES, *_of_training("sharpness stop_score")),
+        training=(*OPTIMISER, *SCORED, "patience", "initial", "tolerance"),
         # The error is 1 where nothing is retrieved; the paper has no threshold.
         target=0.5,
         one_target=True,
@@ -217,9 +220,10 @@ RECORDS = (
         loss="answers",
         engines=OF_CPU,
         finds_thresholds=False,
-        unused_keys=("context.positive_rate", *_of_training("sharpness"), *STOPPING),
+        training=(*OPTIMISER, *SCORED, *BATCHES, "initial"),
+        context=("length",),
         # The paper does not give the batch size: 128 is our choice.
-        training={"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01},
+        defaults={"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01},
         one_target=True,
         splits_values=True,
         stops_early=False,
@@ -238,14 +242,10 @@ RECORDS = (
         ),
         loss="answers",
         engines=("compiled", "reference"),
-        unused_keys=(
-            "context.length",
-            "context.positive_rate",
-            *_of_training("sharpness initial validation_contexts test_contexts"),
-            *STOPPING,
-        ),
+        training=(*OPTIMISER, *BATCHES),
+        context=(),
         # 2,000 epochs are the paper's; the optimiser's numbers are ours.
-        training={
+        defaults={
             "max_steps": 2_000,
             "check_every": 20,
             "learning_rate": 0.02,
@@ -261,7 +261,7 @@ RECORDS = (
         task="own layer",
         loss="edges",
         engines=("compiled", "reference"),
-        unused_keys=(*BATCHES, "training.tolerance", *_of_training("initial")),
+        training=OF_LAYER,
     ),
     _construction("1", "Sec. 4, Algorithm 1"),
     _construction("2", "Sec. 8, Algorithm 2"),

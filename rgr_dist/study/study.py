@@ -116,9 +116,12 @@ class Study(Spec):
 
     def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
-        trained = _flat("context", dict(cell.context)) | _flat("training", dict(cell.training))
-        unused = cell.record.unused_keys
-        trained = {key: value for key, value in trained.items() if key not in unused}
+        trained = {
+            f"{part}.{key}": value
+            for part in ("context", "training")
+            for key, value in dict(getattr(cell, part)).items()
+            if key in (cell.record.parts[part] or ())
+        }
         own = cell.own_keys
         for part in ("graph", *self._parts):
             own |= self._file_of(part, getattr(cell, part))
@@ -145,10 +148,6 @@ class Study(Spec):
     def read(self) -> list[str]:
         """What was read from the files that it names, in words."""
         return [kept["read"] for kept in self.files.values() if "read" in kept]
-
-
-def _flat(part: str, keys: dict[str, Any]) -> dict[str, Any]:
-    return {f"{part}.{key}": value for key, value in keys.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -20,30 +18,19 @@ from rgr_dist.study.cell import Cell, cell_type
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.errors import StudyError, as_written, reading, validated, within
-from rgr_dist.study.files import EdgesFile, Loaded, TriplesFile, VectorsFile
+from rgr_dist.study.files import EdgesFile, Loaded, Tables, VectorsFile
 from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
-from rgr_dist.study.vectors import Vectors
 from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
-Files = dict[str, dict[str, Any]]
-"""The keys of a study that name an array's files, by the array's digest."""
 
-CELL_PARTS = ("context", "training", "graph")
-"""Parts that an entry of ``cells`` may override key by key."""
 ROOM_PARTS = {part for one in MODELS.values() if one.room for part in one.room.parts}
 """Keys of a study that only some model with a room of its own has."""
-MOST_KEYS = 100
-"""A part with more keys than this has unknown ones: it is refused, its lists not expanded."""
-MOST_CELLS = 1_000
-"""Cells of the largest study."""
-MOST_LIMITS = 100
-"""Step limits of one cell: its searches at each of them follow one another."""
 
 
 class _WithParts(Spec):
@@ -63,6 +50,14 @@ class _WithParts(Spec):
         own = {key: keys[key] for key in keys if key in ROOM_PARTS}
         return {key: keys[key] for key in keys if key not in own} | {"parts": own}
 
+    @property
+    def written(self) -> dict[str, Keys]:
+        """The parts that it has keys of, by their names."""
+        parts = {
+            part: getattr(self, part) for part in ("graph", "embedding", "context", "training")
+        }
+        return {part: keys for part, keys in (parts | self.parts).items() if keys}
+
 
 class CellItem(_WithParts):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
@@ -74,6 +69,7 @@ class CellItem(_WithParts):
         context: keys of ``context`` that these cells override.
         training: keys of ``training`` that these cells override.
         graph: keys of ``graph`` that these cells override, or another family.
+        embedding: keys of ``embedding`` that these cells override, or another family.
     """
 
     m: OneOrMore = ()
@@ -81,6 +77,7 @@ class CellItem(_WithParts):
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     graph: Keys = Field(default_factory=dict)
+    embedding: Keys = Field(default_factory=dict)
 
 
 class StudyFile(_WithParts):
@@ -91,8 +88,8 @@ class StudyFile(_WithParts):
         model: what is trained: the name of a model, the keys of a construction, or a layer, by its
             file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
             grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
-            trained on every cell with the same ``training``, whose defaults are those of the first.
-            In mode grid the list may end with constructions.
+            trained on every cell with those keys of ``training`` that it has, whose defaults are
+            those of the first. In mode grid the list may end with constructions.
         graph: the relations among the items.
         embedding: the vectors of the items.
         context: how contexts are drawn.
@@ -109,15 +106,6 @@ class StudyFile(_WithParts):
     training: Keys = Field(default_factory=dict)
     cells: Annotated[tuple[CellItem, ...], Field(min_length=1)]
     search: Search = Search()
-
-    def merged(self, part: str, item: CellItem) -> Keys:
-        """A part with an entry's own keys; if they name another family, they stand alone."""
-        common, own = (
-            one.parts.get(part, {}) if part in ROOM_PARTS else getattr(one, part)
-            for one in (self, item)
-        )
-        families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
-        return dict(own) if len(families) > 1 else {**common, **own}
 
 
 def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
@@ -152,214 +140,166 @@ class _Expansion:
 
     def __init__(self, written: StudyFile, home: Path) -> None:
         self.written, self.home = written, home
-        self.files: Files = {}
-        self.models = self._models()
-        self.record: Model = MODELS[self.models[0]["model"]]
+        self.files: dict[str, dict[str, Any]] = {}
         self.names: dict[str, list[str]] = {}
-        self.table: tuple[VectorsFile, tuple[Vectors, list[int] | None]] | None = None
-        if written.embedding.get("family") == "vectors":
-            found = validated(VectorsFile, written.embedding, "embedding.")
-            with within("embedding.file: "):
-                self.table = found, found.read(home)
+        self.tables: Tables = {}
+        self.models = self._models()
+        self.records = [MODELS[one["model"]] for one in self.models]
+        self._check_keys("", written.written)
+        for index, item in enumerate(written.cells):
+            self._check_keys(f"cells[{index}].", item.written)
 
     def _models(self) -> list[Keys]:
-        """The models of a study: any that are trained, all alike, come before constructions.
+        """The models of a study: any that are trained come before constructions.
 
         Raises:
             StudyError: the models do not go together, or not in this mode.
         """
         listed = self.written.model
-        if not isinstance(listed, list):
-            return [self._model(listed)]
-        if not listed:
-            raise StudyError("model: an empty list; name one, such as max")
-        _check_number(len(listed))  # each has a cell, or more
+        if not isinstance(listed, list) or len(listed) == 1:
+            return [self._model(listed if not isinstance(listed, list) else listed[0], "model")]
         models = [self._model(one, f"model[{i}]") for i, one in enumerate(listed)]
-        names = [one["layer"].shown if "layer" in one else one["model"] for one in models]
+        if not models:
+            raise StudyError("model: an empty list; name one, such as max")
+        are_made = ["construction" in one for one in models]
+        if any(are_made[1:]) and (
+            self.written.search.mode != "grid" or sorted(are_made) != are_made
+        ):
+            raise StudyError(
+                "model: list constructions after what is trained, in search.mode: grid"
+            )
         for i, one in enumerate(models):
-            if names[i] in names[:i]:
-                raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
-            if len(models) > 1 and MODELS[one["model"]].loss != "edges":
-                raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
-            is_made = i > 0 and "construction" in one
-            if is_made and self.written.search.mode != "grid":
-                raise StudyError(
-                    f"model[{i}]: {names[i]} is made, not trained; list it with search.mode: grid"
-                )
-            if i > 0 and not is_made and "construction" in models[i - 1]:
-                raise StudyError(f"model[{i}]: {names[i]} is trained; list it before constructions")
+            if MODELS[one["model"]].loss != "edges":
+                raise StudyError(f"model[{i}]: {one['model']} holds no edges; list those that do")
         return models
 
-    def _model(self, written: Any, place: str = "model") -> Keys:
+    def _model(self, written: Any, place: str) -> Keys:
         """The model of cells: a name, or a mapping that names a construction or a layer."""
         if isinstance(written, str) and written.endswith(".py"):
             written = {"file": written}
-        elif written in ({"zoo": "max"}, {"zoo": "softmax"}):
-            written = written["zoo"]  # the paper's layers have one address
-        if not isinstance(written, Mapping):
-            if not isinstance(written, str) or written not in MODELS:
-                known = nearest(written, [name for name in MODELS if name != "file"])
-                near = difflib.get_close_matches(str(written), zoo(), 1, cutoff=0.7)
-                how = HOW.replace("NAME", near[0]) if near else HOW
-                raise StudyError(f"{place}: {as_written(written)} is not known; {known}; {how}")
-            return {"model": written}
         if written in ({"zoo": "max"}, {"zoo": "softmax"}):
-            return {"model": written["zoo"]}
-        if not {"file", "zoo"}.isdisjoint(written):
+            written = written["zoo"]  # the paper's layers have one address
+        names = [name for name in MODELS if name != "file"]
+        if isinstance(written, str) and written in names:
+            return {"model": written}
+        if not isinstance(written, dict):
+            near = difflib.get_close_matches(str(written), zoo(), 1, cutoff=0.7)
+            how = HOW.replace("NAME", near[0]) if near else HOW
+            said = f"{as_written(written)} is not known; {nearest(written, names)}; {how}"
+            raise StudyError(f"{place}: {said}")
+        if "file" in written or "zoo" in written:
             layer, named = load_layer(written, self.home)
             self.files[layer.digest] = named
             return {"model": "file", "layer": layer}
-        if "construction" not in written:
-            valid = nearest(next(iter(written), ""), ["construction", "file", "zoo"])
-            raise StudyError(
-                f"{place}: {as_written(written)} has no key that names a model; {valid}"
-            )
-        chosen = validated(ConstructionModel, written, f"{place}.")
-        return {"model": construction_name(chosen.construction), "construction": chosen.options}
+        if "construction" in written:
+            chosen = validated(ConstructionModel, written, f"{place}.")
+            return {"model": construction_name(chosen.construction), "construction": chosen.options}
+        valid = nearest(next(iter(written), ""), ["construction", "file", "zoo"])
+        raise StudyError(f"{place}: {as_written(written)} has no key that names a model; {valid}")
+
+    def _check_keys(self, place: str, written: Mapping[str, Keys]) -> None:
+        """Make sure that one of the study's models has each of these parts and keys."""
+        names = " or ".join(dict.fromkeys(record.name for record in self.records))
+        parts = [record.parts for record in self.records]
+        for part, keys in written.items():
+            own = [one[part] for one in parts if part in one]
+            asked = {part: {key for one in parts for key in one}}
+            if own and None not in own:
+                asked |= {f"{part}.{key}": {k for one in own for k in one or ()} for key in keys}
+            for key, valid in asked.items():
+                if (name := key.rpartition(".")[2]) not in valid:
+                    said = f"unknown key of model {names}; {nearest(name, sorted(valid))}"
+                    raise StudyError(f"{place}{key}: {said}")
 
     def study(self) -> Study:
-        """The study with all its cells."""
-        own = [model for model in self.models[1:] if "construction" not in model]
-        cells: list[Cell] = []
-        for model in (self.models[0], *own):
-            cells += self._cells(model)
-            _check_number(len(cells))
-        beside = map(self._cells, self.models[1 + len(own) :])
-        twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
-        if twice is not None:
-            raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
-        search = self.written.search
-        cells += dict.fromkeys(itertools.chain(*beside))  # one cell serves all step limits
+        """The study with all its cells, each once: a construction serves all step limits."""
+        cells = list(
+            dict.fromkeys(
+                cell
+                for model, record in zip(self.models, self.records, strict=True)
+                for index in range(len(self.written.cells))
+                for cell in self._cells(index, model, record)
+            )
+        )
+        search, target = self.written.search, self.records[0].target
         for cell in cells:
             check_search(cell, search)
-        if self.record.target is not None and "target" not in search.model_fields_set:
-            search = search.model_copy(update={"target": self.record.target})
-        made = Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
-        limits = max(map(len, made.budgets.values()))
-        if limits > MOST_LIMITS:
-            raise StudyError(
-                f"training.max_steps: {limits} step limits of one cell; give it at most "
-                f"{MOST_LIMITS}"
-            )
-        return made
+        if target is not None and "target" not in search.model_fields_set:
+            search = search.model_copy(update={"target": target})
+        return Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
 
-    def _cells(self, model: Keys) -> list[Cell]:
-        """The cells of every entry for one model."""
-        cells: list[Cell] = []
-        for index in range(len(self.written.cells)):
-            cells += self._cells_of(index, model)
-            _check_number(len(cells))
-        return cells
-
-    def _cells_of(self, index: int, model: Keys) -> list[Cell]:
+    def _cells(self, index: int, model: Keys, record: Model) -> Iterable[Cell]:
         """The cells of an entry for one model: every combination of its lists."""
-        written, item = self.written, self.written.cells[index]
-        here = f"cells[{index}]."
-        own = [part for part in CELL_PARTS if getattr(item, part)]
-        places = dict.fromkeys(("m", "d_model", *own, *item.parts), here)
-        training = {**self.record.training, **written.training, **item.training}
-        if "construction" in model and model is not self.models[0]:
-            unused = MODELS[model["model"]].unused_keys
-            training = {key: training[key] for key in training if f"training.{key}" not in unused}
-        if isinstance(limits := training.get("max_steps"), list):
-            training["max_steps"] = sorted(limits, key=lambda one: one if type(one) is int else 0)
-        graphs = self._graphs(item, places)
+        item = self.written.cells[index]
+        places = dict.fromkeys(("m", "d_model", *item.written), f"cells[{index}].")
+        parts = {part: self._merged(part, item) for part in record.parts}
+        graphs = [parts.get("graph", {})]
+        if graphs[0].get("family") == "edges":
+            graphs = [self._loaded(EdgesFile, graphs[0], f"{places.get('graph', '')}graph.")]
+        if record.room is None:
+            counted = item.m or [graph["items"] for graph in graphs if "items" in graph]
+            problems: list[Keys] = [{"m": m} for m in counted] or [{}]
+        else:
+            written = {part: parts[part] for part in record.room.parts}
+            found = resolve_name(record.room.problems)(written, places, self._loaded)
+            problems = [{**one, "m": m} for one in found for m in item.m or [one["m"]]]
+        training = {**self.records[0].defaults, **parts["training"]}
+        limits = training.get("max_steps")
+        if isinstance(limits, list) and all(type(limit) is int for limit in limits):
+            training["max_steps"] = sorted(limits)
+        training = {key: value for key, value in training.items() if key in record.training}
         lists = (
-            self._problems(item, places, graphs),
+            problems,
             item.d_model,
-            graphs,
-            _each(training, ["learning_rate", "max_steps"]),
+            [one for graph in graphs for one in each(graph, ["degree"])],
+            each(training, ["learning_rate", "max_steps"]),
         )
-        _check_number(math.prod(map(len, lists)))
-        return [
-            validated(
-                cell_type(self.record.name),
-                {
-                    **model,
-                    **problem,
-                    "graph": graph,
-                    "d_model": d_model,
-                    "embedding": self._embedding(graph, problem.get("m", 0), d_model),
-                    "context": {**written.context, **item.context},
-                    "training": keys,
-                },
-                places,
-            ).canonical()
-            for problem, d_model, graph, keys in itertools.product(*lists)
-        ]
+        for problem, d_model, graph, keys in itertools.product(*lists):
+            embedding = parts.get("embedding", {})
+            if embedding.get("family") == "vectors":
+                place = f"{places.get('embedding', '')}embedding."
+                items = self.names.get(graph.get("digest", ""))
+                sizes = problem.get("m", 0), d_model, items, record.task == "matching"
+                embedding = self._loaded(VectorsFile, embedding, place, self.tables, *sizes)
+            cell = {
+                **model,
+                **problem,
+                "graph": graph,
+                "d_model": d_model,
+                "embedding": embedding,
+                "context": parts["context"],
+                "training": keys,
+            }
+            yield validated(cell_type(record.name), cell, places).canonical()
 
-    def _problems(
-        self, item: CellItem, places: Mapping[str, str], graphs: Sequence[Keys]
-    ) -> list[Keys]:
-        """What a layer is to hold: m items, or what a model with a room of its own takes."""
-        room = self.record.room
-        unknown = {*self.written.parts, *item.parts}.difference(room.parts if room else ())
-        for part in sorted(unknown):
-            raise StudyError(
-                f"{places.get(part, '')}{part}: model {self.record.name} does not use it; "
-                "leave it out"
-            )
-        m: Sequence[int] = item.m
-        if room is not None:
-            written = {part: self.written.merged(part, item) for part in room.parts}
-            found = resolve_name(room.problems)(written, places, self._loaded)
-            return [{**one, "m": given} for one in found for given in m] if m else list(found)
-        if not m and graphs[0].get("family") == "edges":
-            m = [graphs[0]["items"]]
-        return [{"m": one} for one in m] or [{}]
+    def _merged(self, part: str, item: CellItem) -> Keys:
+        """A part with an entry's own keys; if they name another family, they stand alone."""
+        common, own = (one.written.get(part, {}) for one in (self.written, item))
+        families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
+        return dict(own) if len(families) > 1 else {**common, **own}
 
-    def _graphs(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
-        """One graph for each listed degree, or the graph of a file, with its edges loaded."""
-        keys, place = self.written.merged("graph", item), places.get("graph", "")
-        if keys.get("family") != "edges":
-            return _each(keys, ["degree"])
-        return [self._loaded(EdgesFile, keys, f"{place}graph.")]
-
-    def _loaded(self, spec: type[EdgesFile] | type[TriplesFile], keys: Keys, place: str) -> Keys:
-        """A part of a cell whose file is loaded."""
+    def _loaded(self, spec: type[Any], keys: Keys, place: str, *sizes: Any) -> Keys:
+        """A part of a cell whose file is loaded; what was read of it is remembered."""
         written = validated(spec, keys, place)
         path = self.home / written.file
         with within(f"{place}file: "), reading(path):
-            return self._kept(written.load(path), path)
-
-    def _kept(self, loaded: Loaded, path: Path) -> Keys:
-        """The keys of what a file holds; where it was and what was read are remembered."""
+            loaded: Loaded = written.load(self.home, *sizes)
         digest = loaded.keys["digest"]
         self.names[digest] = loaded.names
-        told = f"{path.name}: {loaded.told}"
-        self.files[digest] = {"file": str(path.absolute()), "read": told}
+        self.files[digest] = {"file": str(path.absolute()), "read": f"{path.name}: {loaded.told}"}
         return loaded.keys
 
-    def _embedding(self, graph: Keys, m: int, d_model: int) -> Keys:
-        """The embedding of a cell; if it is from a file, its rows are loaded."""
-        if self.table is None:
-            return self.written.embedding
-        written, table = self.table
-        path, has_null = self.home / written.file, self.record.task == "matching"
-        items = self.names.get(graph.get("digest", ""))
-        with within("embedding.file: "), reading(path):
-            return self._kept(written.load(table, m, d_model, items, has_null), path)
 
-
-def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
+def each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
     """A copy of the keys for every combination of the values that they list.
 
     Args:
         names: the keys that may list several values; all if not given.
     """
-    if len(keys) > MOST_KEYS:
-        return [keys]
     lists = {
         name: value
         for name, value in keys.items()
         if isinstance(value, list) and value and (names is None or name in names)
     }
-    _check_number(math.prod(map(len, lists.values())))
     combinations = itertools.product(*lists.values())
     return [{**keys, **dict(zip(lists, values, strict=True))} for values in combinations]
-
-
-def _check_number(cells: int) -> None:
-    """Make sure that a study does not have too many cells, before they are made."""
-    if cells > MOST_CELLS:
-        raise StudyError(f"cells: {cells:,} or more; list at most {MOST_CELLS:,} in one study")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from rgr_dist.study.spec import Count, Real, Share, Spec, at_most
+from rgr_dist.study.spec import Count, NotNegative, Real, Share, Spec, at_most
 
 
 class Context(Spec):
@@ -83,7 +83,7 @@ class Training(Spec):
     validation_contexts: Count = 500
     test_contexts: Count = 2_000
     batch_size: Count | None = None
-    weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
+    weight_decay: Annotated[NotNegative, Field(le=1e30)] | None = None
     tolerance: Share = 0.001
 
     @property

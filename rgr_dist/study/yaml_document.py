@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from os import PathLike, fspath
@@ -15,7 +16,7 @@ from rgr_dist.study.spec import nearest
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a mapping has each key once."""
+    """Safe YAML in which a mapping has each key once, and 1e-3 is a number as in YAML 1.2."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """The mapping of a node.
@@ -31,6 +32,13 @@ class _Loader(yaml.SafeLoader):
                     None, None, f"'{key}' is there twice", place
                 )
         return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    [*"-+.0123456789"],
+)
 
 
 def shipped_studies() -> list[str]:

@@ -152,7 +152,7 @@ def tune_protocol(
             f"--store {store.root}: Optuna keeps its trials in a local folder; give one"
         )
     runs, minimised = runs_to_tune(study, store, cells), study.record.minimised
-    keys = [key for key in SPACE if f"training.{key}" not in cells[0].record.unused_keys]
+    keys = [key for key in SPACE if key in cells[0].record.training]
     present = {key: float(getattr(cells[0].training, key)) for key in keys}
     space = {
         key: FloatDistribution(min(SPACE[key][0], now), max(SPACE[key][1], now), log=True)

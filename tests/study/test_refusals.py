@@ -79,7 +79,7 @@ def test_what_yaml_and_python_write_alike_is_read_alike(tmp_path: Path) -> None:
     cells: &sizes
       - {m: [64, 128], d_model: 16}
     training: {learning_rate: 1e-3, max_steps: 20_000}
-    search: {heads: [1, 2], keep_within: none}
+    search: {heads: [1, 2], keep_within: null}
     """
     (tmp_path / "x.yaml").write_text(text)
     of_file = load_study(str(tmp_path / "x.yaml"))

@@ -26,7 +26,7 @@ def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
     "same",
     [
         {"training": {"sharpness": 10, "learning_rate": 0.001}},
-        {"training": {"learning_rate": "1e-3", "sharpness": 10.0}},  # YAML 1.1 reads 1e-3 as text
+        {"training": {"learning_rate": 1e-3, "sharpness": 10.0}},
         {"context": {"positive_rate": 5e-1, "length": 16}, "model": "max"},
         {"training": {"initial_scale": 1, "initial": "deviation", "schedule": "constant"}},
         {"graph": {"family": "permutation"}, "training": {"patience": 5}},

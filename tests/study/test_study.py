@@ -354,14 +354,3 @@ def test_a_shipped_study_loads_under_its_name_and_its_head_says_what_it_is_about
     if name != "gpt2":  # needs files that are not here
         study = load_study(name)
         assert (study.name, len(study.cells)) == (name, found["cells"])
-
-
-@pytest.mark.parametrize(
-    "key",
-    ["search.max_D_K", "search.D_K", "search.keep_within"],
-)
-def test_none_is_null_for_every_number_that_may_be_none(key: str) -> None:
-    part, name = key.split(".")
-    study = {"name": "one", "cells": [{"m": 64, "d_model": 16}]}
-    none, null = (parse_study(study | {part: {name: given}}) for given in ("none", None))
-    assert none == null
