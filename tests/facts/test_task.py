@@ -111,7 +111,13 @@ def test_heads_that_are_filled_up_stay_as_they_are() -> None:
         assert not trained[name].reshape(8, 3, 16)[:, :, 5 if name != "W_V" else 2 :].any()
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+COMPILED = [
+    pytest.param(shape, id=name, marks=() if name == "several heads" else pytest.mark.slow)
+    for name, shape in SHAPES.items()
+]
+
+
+@pytest.mark.parametrize("shape", COMPILED)
 def test_the_compiled_engine_follows_the_reference(shape: dict[str, Any]) -> None:
     run = shaped(shape)
     (given,) = CompiledEngine().weights_after([run], 50)

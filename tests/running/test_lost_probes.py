@@ -30,6 +30,7 @@ def test_the_reason_of_what_a_worker_raised_before_it_trained_is_the_error(
     assert store.runs()["error"].str.endswith(told).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_study_whose_trials_say_nothing_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

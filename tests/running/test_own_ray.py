@@ -82,6 +82,7 @@ def family(process: int) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("ss") and shutil.which("ps")), reason="asks ss and ps")
 def test_every_socket_is_on_the_loopback_where_ray_was_not_imported_before(
     everybodys: Path,
