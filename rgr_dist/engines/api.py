@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,13 @@ class Outcome:
     details: dict[str, Any] | None = None
     parameters: int | None = None
     cached: int | None = None
+
+
+def mean(outcomes: Sequence[Outcome]) -> Outcome:
+    """How a run of several relations ended: their mean score and mean tau."""
+    taus = [one.tau for one in outcomes if one.tau is not None]
+    scores = [one.score for one in outcomes if one.score is not None]
+    return replace(outcomes[0], score=fmean(scores), tau=fmean(taus))
 
 
 Weights = dict[str, npt.NDArray[np.floating]]

@@ -61,9 +61,11 @@ def _widths(study: Study, h: int, d_model: int) -> tuple[int, int]:
 def _try(cell: Cell, h: int, d_k: int, takes_every_width: bool = False) -> None:
     """Try a layer at one size; a search tries odd widths too, unlike a grid of even ones."""
     place = f"{cell.model_name} at d_model = {cell.d_model}, h = {h}, d_k = "
+    own = cell.training.model_copy(update={"embeddings": "frozen", "relations": 1})
+    alone = cell.model_copy(update={"training": own})
     try:
         with _within(f"{place}{d_k}"):
-            _check(Run(cell=cell, h=h, d_k=d_k, seed=0))
+            _check(Run(cell=alone, h=h, d_k=d_k, seed=0))
     except LayerError as error:
         if d_k > 1 or not takes_every_width:
             raise

@@ -7,7 +7,7 @@ of one at a larger limit. ``Checks`` says what training at the larger limit show
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rgr_dist.study.cell import Cell
@@ -80,3 +80,22 @@ class Checks:
             counts = val_score is not None and val_score > training.stop_score
         self.in_a_row = self.in_a_row + 1 if counts else 0
         return self.in_a_row == training.patience
+
+
+def worst(order: list[int], score: Callable[[int], float | None]) -> float | None:
+    """The lowest score of some relations; None once one of them is certainly not high enough.
+
+    Args:
+        order: the relations in the order in which they are asked: one that stops a check is moved
+            to its front.
+        score: of a relation; None if it is certainly not high enough.
+    """
+    scores = []
+    for r in order:
+        found = score(r)
+        if found is None:
+            order.remove(r)
+            order.insert(0, r)
+            return None
+        scores.append(found)
+    return min(scores)

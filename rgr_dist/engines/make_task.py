@@ -7,6 +7,7 @@ from pkgutil import resolve_name
 
 import torch
 
+from rgr_dist.engines.relations import SharedEdges
 from rgr_dist.engines.tasks import Edges, Matching, TorchTask, Value
 from rgr_dist.study.run import Run
 
@@ -21,4 +22,6 @@ def make_task(run: Run, device: torch.device, dtype: torch.dtype, anew: bool = F
         return Matching(run, device, dtype)
     if record.loss == "messages":
         return Value(run, device, dtype)
+    if run.cell.training.embeddings == "trained":
+        return SharedEdges(run, device, dtype, anew)
     return Edges(run, device, dtype, anew)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ class TorchTask(ABC):
         may_compile: whether the loss is a function of its arguments alone.
     """
 
-    block: ClassVar[int] = 250
+    block: int = 250
     may_compile = True
     theta: dict[str, Tensor]
     data: dict[str, Tensor]
@@ -77,13 +77,19 @@ class Edges(TorchTask):
     """Recovering the edges of a graph by a layer of scores and a threshold tau (App. A.1)."""
 
     def __init__(
-        self, run: Run, device: torch.device, dtype: torch.dtype, anew: bool = False
+        self,
+        run: Run,
+        device: torch.device,
+        dtype: torch.dtype,
+        anew: bool = False,
+        relation: int = 0,
     ) -> None:
         cell, training = run.cell, run.cell.training
-        self.run, self.task, self.device = run, Task.of(cell, run.seed), device
+        self.run, self.device, self.relation = run, device, relation
+        self.task = Task.of(cell, run.seed, relation)
         self.X_md = torch.from_numpy(self.task.embedding).to(device, dtype)
         self.targets_mr = torch.from_numpy(self.task.graph.table).long().to(device)
-        stream = Stream.of(cell.problem_json, "module", run.seed)
+        stream = Stream.of(cell.problem_json, "module", run.seed, relation)
         self.layer = make_layer(run, (stream.key0 << 32) | stream.key1, anew)
         self.theta, self.data = self._start(self.layer, dtype), {}
         self.key = (
@@ -104,9 +110,10 @@ class Edges(TorchTask):
             return {**own, "tau": tau}
         drawn: Mapping[str, npt.NDArray[np.float64]]
         if self.run.cell.layer is None:
-            drawn = dict(zip(("W_Q", "W_K"), initial_projections(self.run), strict=True))
+            projections = initial_projections(self.run, self.relation)
+            drawn = dict(zip(("W_Q", "W_K"), projections, strict=True))
         else:
-            drawn = initial_parameters(self.run, layer.parameters())
+            drawn = initial_parameters(self.run, layer.parameters(), self.relation)
         theta = {name: torch.from_numpy(p).to(self.device, dtype) for name, p in drawn.items()}
         return {**theta, "tau": tau}
 
@@ -128,11 +135,16 @@ class Edges(TorchTask):
         p = {name: value for name, value in theta.items() if name != "tau"}
         return lambda nodes_nl: self.layer.scores(self.X_md[nodes_nl], p)
 
-    def batches(self, first: int, count: int) -> Batch:
-        """Embeddings [B, l, d] and edges as 0 and 1 [B, l, l] of training contexts."""
+    def contexts(self, first: int, count: int) -> tuple[Tensor, Tensor]:
+        """Items [B, l], and edges as 0 and 1 [B, l, l], of training contexts."""
         nodes_Bl = torch.from_numpy(self.task.training_contexts(first, count)).long()
         nodes_Bl = nodes_Bl.to(self.device)
-        return self.X_md[nodes_Bl], labels(nodes_Bl, self.targets_mr).to(self.X_md.dtype)
+        return nodes_Bl, labels(nodes_Bl, self.targets_mr).to(self.X_md.dtype)
+
+    def batches(self, first: int, count: int) -> Batch:
+        """Embeddings [B, l, d] and edges as 0 and 1 [B, l, l] of training contexts."""
+        nodes_Bl, y_Bll = self.contexts(first, count)
+        return self.X_md[nodes_Bl], y_Bll
 
     def check(self, theta: Theta, above: float | None) -> float | None:
         """The score over the validation contexts."""
@@ -167,9 +179,7 @@ class Value(Edges):
 
     def batches(self, first: int, count: int) -> Batch:
         """What ``Edges`` trains on, and the messages of the items, [B, l, d]."""
-        nodes_Bl = torch.from_numpy(self.task.training_contexts(first, count)).long()
-        nodes_Bl = nodes_Bl.to(self.device)
-        y_Bll = labels(nodes_Bl, self.targets_mr).to(self.X_md.dtype)
+        nodes_Bl, y_Bll = self.contexts(first, count)
         return self.X_md[nodes_Bl], y_Bll, self.V_md[nodes_Bl]
 
 

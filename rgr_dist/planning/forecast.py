@@ -62,8 +62,8 @@ def step_cost(cell: Cell, width: float) -> float:
         return example * (cell.training.batch_size or 1)
     products = 6 * cell.context.length * cell.d_model * width
     if cell.layer is not None:
-        return LAYER_STEP_COST + LAYER_FILE_COST * products
-    return STEP_COST + products
+        return cell.training.relations * (LAYER_STEP_COST + LAYER_FILE_COST * products)
+    return cell.training.relations * (STEP_COST + products)
 
 
 @dataclass(frozen=True)

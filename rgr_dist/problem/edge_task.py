@@ -18,7 +18,7 @@ from rgr_dist.study.run import Run
 
 @dataclass(frozen=True)
 class Task:
-    """The problem of one (cell, seed): the same at every head count and key width.
+    """The problem of one (cell, seed, relation): the same at every head count and key width.
 
     Attributes:
         graph: the relations to be recovered.
@@ -36,13 +36,13 @@ class Task:
     test: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, cell: Cell, seed: int) -> Task:
-        """Build the task of a seed."""
-        graph = sample_graph(cell, seed)
+    def of(cls, cell: Cell, seed: int, relation: int = 0) -> Task:
+        """Build the task of a seed; all its relations are on the same embedding."""
+        graph = sample_graph(cell, seed, relation)
         length, rate = cell.context.length, cell.context.positive_rate
 
         def stream(role: str) -> Stream:
-            return Stream.of(cell.problem_json, role, seed)
+            return Stream.of(cell.problem_json, role, seed, relation)
 
         return cls(
             cell=cell,
@@ -84,7 +84,7 @@ class Task:
 
 
 def initial_projections(
-    run: Run,
+    run: Run, relation: int = 0
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """W_Q and W_K at the start, each float64 [d_model, D_K].
 
@@ -98,7 +98,7 @@ def initial_projections(
         inverse = np.sqrt(inverse)
 
     def draw(role: str) -> npt.NDArray[np.float64]:
-        stream = Stream.of(run.cell.problem_json, role, run.seed)
+        stream = Stream.of(run.cell.problem_json, role, run.seed, relation)
         columns = stream.normals(run.D_K, run.cell.d_model).T / inverse
         return np.ascontiguousarray(training.initial_scale * columns)
 
@@ -106,7 +106,7 @@ def initial_projections(
 
 
 def initial_parameters(
-    run: Run, shapes: Mapping[str, tuple[tuple[int, ...], float]]
+    run: Run, shapes: Mapping[str, tuple[tuple[int, ...], float]], relation: int = 0
 ) -> dict[str, npt.NDArray[np.float64]]:
     """The parameters at the start of a layer that a file defines, float64.
 
@@ -120,7 +120,7 @@ def initial_parameters(
     """
 
     def draw(name: str, shape: tuple[int, ...], scale: float) -> npt.NDArray[np.float64]:
-        stream = Stream.of(run.cell.problem_json, name, run.seed)
+        stream = Stream.of(run.cell.problem_json, name, run.seed, relation)
         values = stream.normals(*reversed(shape)).T * (scale * run.cell.training.initial_scale)
         return np.asarray(values, dtype=np.float64, order="C")
 

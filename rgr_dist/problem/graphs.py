@@ -59,8 +59,8 @@ class Neighbours(NamedTuple):
         return edges
 
 
-def sample_graph(cell: Cell, seed: int) -> Neighbours:
-    """The graph of a cell and seed.
+def sample_graph(cell: Cell, seed: int, relation: int = 0) -> Neighbours:
+    """The graph of a cell and seed; each relation has its own, but for those of a file.
 
     A permutation is uniformly random and may have fixed points (App. A.1); a regular graph is
     that of ``sample_regular``; edges from a file are the same at every seed.
@@ -68,7 +68,7 @@ def sample_graph(cell: Cell, seed: int) -> Neighbours:
     Raises:
         AssetError: the edges have not been loaded in this process.
     """
-    stream = Stream.of(cell.problem_json, "graph", seed)
+    stream = Stream.of(cell.problem_json, "graph", seed, relation)
     if isinstance(cell.graph, Edges):
         return Neighbours.of_edges(cell.m, assets.get(cell.graph.digest))
     if isinstance(cell.graph, Regular):

@@ -77,10 +77,13 @@ class Stream:
     key1: int
 
     @classmethod
-    def of(cls, problem: str, role: str, seed: int) -> Stream:
-        """The stream of a role (``graph``, ``train``, …) in a problem, for a seed."""
-        text = f"{problem}|{role}|{seed}".encode()
-        key = hashlib.blake2b(text, digest_size=8).digest()
+    def of(cls, problem: str, role: str, seed: int, relation: int = 0) -> Stream:
+        """The stream of a role (``graph``, ``train``, …) in a problem, for a seed.
+
+        Relations from 1 on, which share the embedding of relation 0, have streams of their own.
+        """
+        text = f"{problem}|{role}|{seed}" + (f"|relation {relation}" if relation else "")
+        key = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return cls(int.from_bytes(key[:4], "little"), int.from_bytes(key[4:], "little"))
 
     @property

@@ -145,7 +145,7 @@ STOPPING = ("patience", "stop_score")
 """Keys of a model that stops once its score has stayed high."""
 BATCHES = ("batch_size", "weight_decay")
 """Keys of a model that is trained on batches."""
-OF_LAYER = (*OPTIMISER, *SCORED, *STOPPING, "sharpness")
+OF_LAYER = (*OPTIMISER, *SCORED, *STOPPING, "sharpness", "embeddings", "relations")
 """Keys of a layer that holds edges."""
 OF_CPU = ("fused", "compiled", "reference")
 """Engines of a model that has compiled kernels."""

@@ -54,6 +54,12 @@ class Training(Spec):
         batch_size: queries per step for model transformer; triples per step for model facts, by
             default all of them.
         weight_decay: AdamW's weight decay in models transformer and facts; the others have none.
+        embeddings: ``frozen`` as the paper's, or ``trained``: the layer sees x_i = E_i / |E_i|, and
+            AdamW moves E from the embedding's rows at the rate of the other parameters.
+        relations: for ``embeddings: trained`` only: graphs that share them, each with weights of
+            its own. A step takes a context of each and adds their losses; a check counts if the
+            worst of them exceeds ``stop_score``, and the score is their mean. A list makes a cell
+            for each number.
         tolerance: for model value: a check counts as better if its error is below the best one by
             more than this share of it. The paper does not give the share (Sec. 7.2).
     """
@@ -67,6 +73,8 @@ class Training(Spec):
             "batch_size",
             "weight_decay",
             "tolerance",
+            "embeddings",
+            "relations",
         }
     )
 
@@ -85,6 +93,8 @@ class Training(Spec):
     batch_size: Count | None = None
     weight_decay: Annotated[NotNegative, Field(le=1e30)] | None = None
     tolerance: Share = 0.001
+    embeddings: Literal["frozen", "trained"] = "frozen"
+    relations: Count = 1
 
     @property
     def path_depends_on_limit(self) -> bool:
@@ -93,6 +103,12 @@ class Training(Spec):
         If not, a run with a larger limit passes through the state where a smaller limit ends it.
         """
         return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _shares_what_is_trained(self) -> Self:
+        if self.embeddings == "frozen":
+            self.leaves_out(["relations"], "frozen embeddings are not trained by several relations")
+        return self
 
     @model_validator(mode="after")
     def _warms_up(self) -> Self:

@@ -35,16 +35,41 @@ def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
     return -(math.log(pairs + 1) + float(betaln(pairs - edges + 1, edges + 1))) / math.log(2)
 
 
-def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> float:
+def counting_bound(
+    bits: float, d_model: int, bits_per_parameter: float, embedding: float = 0.0
+) -> float:
     """The least D_K for a family of 2^bits graphs at b bits per parameter (Sec. 9, warm-up).
 
     By b (2 d_model D_K + 1) ≥ bits, where the 1 is tau. Each b gives a line, but none is *the*
     bound: a real parameter has no given b, and trained layers hold less than one bit in each.
 
+    With an embedding that is trained and shared by R relations, m d_model more numbers help to hold
+    the graphs of all: b (R (2 d_model D_K + 1) + m d_model) ≥ R bits. So D_K is less by m / 2R.
+
+    Theorem 9.2 goes the same way without a given b. Its premises: all R graphs, any of the family
+    each, are recovered with a margin γ that does not depend on m, on contexts of any length, by
+    weights |U|_F, |V|_F, |tau| ≤ 1 of each relation and rows |x_i| ≤ 1, now of one X for each
+    choice of the graphs and not of one X for all of them. A score moves by at most |x_u - x~_u| +
+    |x_v - x~_v| with the rows, by the Cauchy-Schwarz inequality as in Lemma 9.3, so that rows and
+    weights within γ / 16 of those of a net keep every sign. The net has at most
+    (C / γ)^(R (2 d_model D_K + 1) + m d_model) points, and must tell apart 2^(R bits) choices:
+
+        D_K ≥ c(γ) bits / d_model - m / 2R - 1 / (2 d_model),    c(γ) = 1 / (2 log₂(C / γ)).
+
+    For permutations bits is m log₂ m, to first order. At R = 1 this is empty as soon as d_model
+    exceeds 2 c log₂ m, and it is the paper's bound as R grows. Unit rows are normalised as the
+    premise asks; that weights keep to a constant norm is a premise, not a finding: the head of
+    ``trained_embeddings`` has |W_Q|_F = √((R + 1) d_k).
+
+    Args:
+        embedding: numbers of the embedding for each relation, m d_model / R; 0 if it is frozen.
+
     >>> counting_bound(bits=321, d_model=16, bits_per_parameter=1)
     10.0
+    >>> counting_bound(bits=321, d_model=16, bits_per_parameter=1, embedding=64 * 16 / 8)
+    6.0
     """
-    return max(0.0, (bits / bits_per_parameter - 1) / (2 * d_model))
+    return max(0.0, (bits / bits_per_parameter - 1 - embedding) / (2 * d_model))
 
 
 def counting_table(m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
@@ -77,6 +102,10 @@ def counting_table(m: int, d_model: int, edges: int | None = None) -> pd.DataFra
     )
 
 
-def bits_per_parameter(bits: float, d_model: int, D_K: int) -> float:
-    """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold."""
-    return bits / (2 * d_model * D_K + 1)
+def bits_per_parameter(bits: float, d_model: int, D_K: int, embedding: float = 0.0) -> float:
+    """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold.
+
+    Args:
+        embedding: numbers of a trained embedding for each relation, as in ``counting_bound``.
+    """
+    return bits / (2 * d_model * D_K + 1 + embedding)

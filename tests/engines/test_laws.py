@@ -50,6 +50,10 @@ TASKS: dict[str, Callable[..., list[Run]]] = {
     "softmax": of_edges("softmax", stop_score=0.5),
     "value": of_edges("value", stop_score=0.995, tolerance=0.2),
     "a layer of the zoo": of_edges("zoo cosine"),
+    "max on trained embeddings": of_edges("max", embeddings="trained", relations=2),
+    "softmax on trained embeddings": of_edges(
+        "softmax", embeddings="trained", relations=2, stop_score=0.5
+    ),
     "transformer": of_blocks,
     "facts": of_facts,
 }
@@ -60,8 +64,8 @@ ENGINES: dict[str, LaneEngine] = {
 }
 ROWS = [
     *(("reference", task) for task in TASKS),
-    *(("compiled", task) for task in TASKS if task != "softmax"),
-    *(("fused", task) for task in ("max", "softmax", "value", "transformer")),
+    *(("compiled", task) for task in TASKS if not task.startswith("softmax")),
+    *(("fused", task) for task in TASKS if task not in ("a layer of the zoo", "facts")),
 ]
 row = pytest.mark.parametrize(("engine", "task"), ROWS, ids=lambda part: part.replace(" ", "-"))
 SEEDS = (0, 3, 7)

@@ -29,6 +29,7 @@ def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
         {"training": {"learning_rate": 1e-3, "sharpness": 10.0}},
         {"context": {"positive_rate": 5e-1, "length": 16}, "model": "max"},
         {"training": {"initial_scale": 1, "initial": "deviation", "schedule": "constant"}},
+        {"training": {"embeddings": "frozen", "relations": 1}},
         {"graph": {"family": "permutation"}, "training": {"patience": 5}},
         {"name": "y", "search": {"heads": [3], "seeds": 1, "target": 0.5, "max_D_K": 9}},
         {"search": {"mode": "grid", "D_K": [6], "heads": [2]}},
@@ -65,6 +66,8 @@ def test_every_part_of_the_science_changes_the_run() -> None:
         run_of(embedding={"family": "binary", "density": 1.5}),
         run_of(embedding={"family": "onehot"}, cells=[{"m": 16, "d_model": 16}]),
         *(run_of(training={key: value}) for key, value in other_training.items()),
+        run_of(training={"embeddings": "trained"}),
+        run_of(training={"embeddings": "trained", "relations": 2}),
         run_of(training={"schedule": "warmup"}),
         run_of(training={"schedule": "warmup", "warmup_steps": 1_000}),
     ]

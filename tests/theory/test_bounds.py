@@ -38,6 +38,21 @@ def test_the_bound_is_the_smallest_width_with_enough_bits() -> None:
     assert counting_bound(0.5, 16, 1) == 0
 
 
+def test_a_trained_embedding_holds_a_part_for_each_of_its_relations() -> None:
+    bits, (m, d_model, b) = graph_bits(64, 64, "permutations"), (64, 16, 2)
+    for relations in (1, 2, 16, 128):
+        share = m * d_model / relations
+        D_K = math.ceil(counting_bound(bits, d_model, b, share))
+        numbers = relations * (2 * d_model * D_K + 1) + m * d_model
+        assert b * numbers >= relations * bits
+        fewer = relations * (2 * d_model * (D_K - 1) + 1) + m * d_model
+        assert D_K == 0 or b * fewer < relations * bits
+        assert bits_per_parameter(bits, d_model, 7, share) == pytest.approx(
+            relations * bits / (relations * (2 * d_model * 7 + 1) + m * d_model)
+        )
+    assert counting_bound(bits, d_model, b, m * d_model) == 0
+
+
 def test_bits_of_a_parameter_undo_the_bound() -> None:
     bits = graph_bits(128, 128, "permutations")
     assert counting_bound(bits, 64, bits_per_parameter(bits, 64, 7)) == pytest.approx(7)

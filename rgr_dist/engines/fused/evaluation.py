@@ -89,6 +89,9 @@ class F1ByPairs(F1Scorer):
         self.times[edges] *= -1
 
     def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
+        E, m = self.lane.sizes.E, self.lane.run.cell.m
+        items = self.lane.arrays.items.reshape(-1, E)[:m]
+        self.every.X_t.reshape(E, -1)[:, :m] = items.T
         complete: bool = count_in_pairs(
             self.lane.arrays, self.every, self.times, order, self.errors, counts, bound
         )
@@ -136,11 +139,9 @@ class ErrorByContexts:
 
 def _all_items(lane: Lane, M: int, sources: int) -> AllItems:
     """Room to score ``sources`` sources at once with all m items, padded to M."""
-    m, E = lane.run.cell.m, lane.sizes.E
-    X_t = zeros(E, M)
-    X_t.reshape(E, M)[:, :m] = lane.arrays.items.reshape(-1, E)[:m].T
-    sizes = lane.sizes._replace(length=m, L=M)
-    return AllItems(sizes, X_t, zeros(lane.sizes.C, M), zeros(sources, M), zeros(sources, M))
+    sizes = lane.sizes._replace(length=lane.run.cell.m, L=M)
+    E, C = lane.sizes.E, lane.sizes.C
+    return AllItems(sizes, zeros(E, M), zeros(C, M), zeros(sources, M), zeros(sources, M))
 
 
 def _new_table(lane: Lane) -> FloatArray:

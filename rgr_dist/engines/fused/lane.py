@@ -18,8 +18,11 @@ BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
 
 
-def make_workspace(model: Model, sizes: Sizes) -> Workspace:
+def make_workspace(model: Model, sizes: Sizes, is_trained: bool = False) -> Workspace:
     """The buffers of a step.
+
+    Args:
+        is_trained: whether embeddings are.
 
     Buffers that only other models need are None. From that the kernels know the model when they are
     compiled, so those of one model contain no code for another.
@@ -43,6 +46,7 @@ def make_workspace(model: Model, sizes: Sizes) -> Workspace:
         scores_t=zeros(L, L) if is_softmax else None,
         messages=zeros(L, E) if has_messages else None,
         error=zeros(L, E) if has_messages else None,
+        grad_X=zeros(L, E) if is_trained else None,
     )
     workspace.nodes[:] = -1
     return workspace
@@ -56,15 +60,16 @@ class Lane(api.Lane):
         arrays: what the kernels take; ``theta``, ``sizes`` and ``workspace`` are parts of it.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, relation: int = 0) -> None:
         cell = run.cell
-        self.run, self.task, self.steps = run, Task.of(cell, run.seed), 0
+        self.run, self.task, self.steps = run, Task.of(cell, run.seed, relation), 0
         d, D, length = cell.d_model, run.D_K, cell.context.length
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
         self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
-        self.workspace = make_workspace(cell.record, self.sizes)
+        is_trained = cell.training.embeddings == "trained"
+        self.workspace = make_workspace(cell.record, self.sizes, is_trained)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
-        self._columns[:, :d] = np.concatenate(initial_projections(run), axis=1).T
+        self._columns[:, :d] = np.concatenate(initial_projections(run, relation), axis=1).T
         items, messages = zeros(padded(cell.m, L), E), None
         items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
         if cell.record.loss == "messages":
