@@ -1,5 +1,4 @@
-"""Threshold search: the smallest value of an integer axis at which a monotone quantity passes.
+"""The smallest value of an axis at which a quantity that rises with it passes.
 
-The pure core decides (``protocol``, ``probe_verdict``, ``bracket``, ``cell_state``,
-``cell_search``, ``portfolio``); ``tune`` lets Ray Tune carry the decisions out.
+The pure core decides (``seed_test``, ``threshold``, ``portfolio``); ``tune`` carries it out.
 """

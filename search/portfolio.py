@@ -80,17 +80,18 @@ class Portfolio:
 
         Raises:
             ValueError: a score is not a number, or outside its bounds.
-            KeyError: there is no such cell.
         """
         known = self._evidence[cell].setdefault(key, {})
         for seed, score in scores.items():
-            try:
-                self.plans[cell].test.check(score)
-            except ValueError as error:
-                at = f"{cell}, arm {key.arm}, value {key.value}, seed {seed}"
-                raise ValueError(f"{at}: {error}") from None
+            self.plans[cell].test.check(score)
             known.setdefault(seed, score)
         self._changed(cell)
+
+    def forget(self, probe: Probe) -> None:
+        """Take back the scores of a probe's seeds, which were not what they seemed."""
+        for seed in probe.seeds:
+            self._evidence[probe.cell].get(probe.key, {}).pop(seed, None)
+        self._changed(probe.cell)
 
     def tell_failed(self, cell: str, key: Key, seeds: Iterable[int]) -> None:
         """Note seeds of a probe that could not be run: if it needs them, its arm stays open."""

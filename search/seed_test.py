@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from statistics import fmean
 from typing import Literal
 
 Verdict = Literal["pass", "fail"]
@@ -30,9 +31,8 @@ def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bo
         return False
     gap = sum(scores) - len(scores) * target
     size = sum(map(abs, scores)) + abs(len(scores) * target)
-    # Rounding decides only sums this close to the target; exact fractions are slow. An overflow,
-    # whose gap is nan, is decided by them too.
-    if not abs(gap) > (len(scores) + 4) * sys.float_info.epsilon * size:
+    # Rounding decides only sums this close to the target; exact fractions are slow.
+    if abs(gap) <= (len(scores) + 4) * sys.float_info.epsilon * size:
         exact = sum(map(decimal, scores), Fraction()) - len(scores) * decimal(target)
         return exact <= 0 if minimise else exact >= 0
     return gap < 0 if minimise else gap > 0
@@ -113,7 +113,7 @@ class SeedTest:
 
     def mean(self, scores: Mapping[int, float]) -> float:
         """Mean score of the seeds that are known."""
-        return mean(self._known(scores))
+        return fmean(self._known(scores))
 
     def reaches(self, value: float) -> bool:
         """Whether an end of an interval, or a mean before its verdict, is as good as the target."""
@@ -159,22 +159,19 @@ class SeedTest:
         settling = math.floor(allowed * known / lost) + 1  # if those to come score as these do
         return min(self.seeds, max(known + 1, settling))
 
-    def may_reach(self, scores: Mapping[int, float]) -> bool:
-        """Whether the better end of the 95 % interval reaches the target."""
-        ends = _interval(self._known(scores))
-        return ends is not None and self.reaches(ends[0 if self.minimise else 1])
-
-    def surely_reaches(self, scores: Mapping[int, float]) -> bool:
-        """Whether the worse end of the 95 % interval reaches the target."""
-        ends = _interval(self._known(scores))
-        return ends is not None and self.reaches(ends[1 if self.minimise else 0])
+    def interval_reaches(self, scores: Mapping[int, float]) -> tuple[bool, bool]:
+        """Whether the better end of the 95 % interval reaches the target, and the worse one."""
+        if (ends := _interval(self._known(scores))) is None:
+            return False, False
+        low, high = map(self.reaches, ends)
+        return (low, high) if self.minimise else (high, low)
 
     def explain(self, scores: Mapping[int, float]) -> str:
         """The inequality behind the verdict, in words."""
         if not (known := self._known(scores)):
             return "no seed has run"
         verdict, ran, spared = self.verdict(scores), len(known), self.seeds - len(known)
-        shown = f"mean {_shown(mean(known))}"
+        shown = f"mean {_shown(fmean(known))}"
         if any(map(math.isinf, known)):
             return "a run diverged, and no other seed can save the mean"
         if not spared:
@@ -185,7 +182,7 @@ class SeedTest:
             return f"{shown}: undecided"
         if verdict == "pass":
             return f"{shown}: a pass for now" if self.look else f"{shown}: the rest cannot fail it"
-        most = mean((*known, *[self.best] * spared))
+        most = fmean((*known, *[self.best] * spared))
         sign = ">" if self.minimise else "<"
         return f"{shown}; if the rest score {self.best:g}, it is {most:.6g} {sign} {self.target}"
 
@@ -232,46 +229,29 @@ def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
     return "fail"
 
 
-def mean(scores: Sequence[float]) -> float:
-    """The mean of some scores, also where their sum is more than a float can hold."""
-    try:
-        return math.fsum(scores) / len(scores)
-    except OverflowError:
-        return float(sum(map(Fraction, scores)) / len(scores))
-
-
 def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     """95 % t-interval of the mean (App. A.2): mean ± t(0.975, n - 1) s / √n, not clipped.
 
     Returns:
-        (low, high); of zero width if all scores are equal; both infinite if a score is; without
-        ends if the scores lie further apart than a float can say; None if there are fewer than two
-        scores.
+        (low, high); of zero width if all scores are equal; both infinite if a score is; None if
+        there are fewer than two scores.
     """
+    from scipy.special import stdtrit  # takes 0.25 s, and not every command has intervals
+
     n = len(scores)
     if n < 2:
         return None
     if min(scores) == max(scores):
         return scores[0], scores[0]
-    middle = mean(scores)
+    middle = fmean(scores)
     if math.isinf(middle):
         return middle, middle
-    try:
-        error = math.sqrt(math.fsum((score - middle) ** 2 for score in scores) / (n - 1) / n)
-    except OverflowError:
-        return -math.inf, math.inf
-    half = t_quantile(n - 1) * error
+    error = math.sqrt(math.fsum((score - middle) ** 2 for score in scores) / (n - 1) / n)
+    half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * error
     return middle - half, middle + half
 
 
 _interval = lru_cache(maxsize=200_000)(t_interval)
-
-
-def t_quantile(degrees: float) -> float:
-    """The two-sided quantile of Student's t at ``CONFIDENCE``."""
-    from scipy.special import stdtrit  # takes 0.25 s, and not every command has intervals
-
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
 def _shown(value: float) -> str:

@@ -13,7 +13,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rgr_dist.search.seed_test import Scores, SeedTest, Verdict, decimal
 
@@ -49,7 +49,7 @@ class Decision(NamedTuple):
 class ProbeResult(NamedTuple):
     """The evidence of one probe: mean score over the seeds that ran."""
 
-    value: int
+    value: Any
     mean_score: float
     n_seeds: int
 
@@ -59,8 +59,8 @@ class Plan:
     """A cell to search.
 
     Attributes:
-        axes: the values of each arm, positive and increasing, such as a ``range``. Of an axis of
-            something else, give the positions from 1 on. A search without arms has one, 1.
+        axes: the values of each arm, positive and increasing, such as a ``range``. A search without
+            arms has one, 1.
         test: the test of a probe.
         guess: the arm and the cost at which a first pass is expected.
         keep_within: arms are searched up to this share, or one value, above the best cost; None
@@ -69,6 +69,9 @@ class Plan:
             ``keep_within`` is None.
         intervals: find App. A.2's interval of the best threshold.
         every_value: a grid: probe every value with every seed.
+        both_ends: try the first value where none passes, and the last where the first does.
+        names: what the values are called, where they are positions, from 1 on, in a list of
+            something else: floats, falling ranks.
     """
 
     axes: Mapping[int, Sequence[int]]
@@ -78,6 +81,12 @@ class Plan:
     confirm_seeds: int = 0
     intervals: bool = True
     every_value: bool = False
+    both_ends: bool = False
+    names: Sequence[Any] = ()
+
+    def name(self, value: int) -> Any:
+        """What a value is called."""
+        return self.names[value - 1] if self.names else value
 
 
 @dataclass(frozen=True)
@@ -86,14 +95,14 @@ class Result:
 
     Attributes:
         value: the threshold; None unless found.
-        passed, failed: the certificate: the probes at the threshold and at the value below it. If
-            nothing was found, the largest fail.
+        passed, failed: the certificate: the probes at the threshold and at the value below it, by
+            their names. If nothing was found, the largest fail.
         low, high: if found, the ends of App. A.2's interval, None where not determined. Otherwise
             the smallest value not excluded (if pruned, by the best cost alone), and the smallest
             known to pass.
         fresh: the probe of the threshold on fresh seeds, if it was asked.
         first_value: the smallest value that passes without its fresh seeds: the paper's threshold.
-        fails_above: larger values that fail: the score does not rise with every value.
+        fails_above: names of larger values that fail: the score does not rise with every value.
         why: the status in a sentence.
     """
 
@@ -106,16 +115,12 @@ class Result:
     high: int | None
     fresh: ProbeResult | None
     first_value: int | None
-    fails_above: tuple[int, ...]
+    fails_above: tuple[Any, ...]
     why: str
 
 
 class Missing(Exception):
-    """Needs whose outcomes are not known: here a replay ends."""
-
-    def __init__(self, *needs: Need) -> None:
-        super().__init__(*needs)
-        self.needs = needs
+    """Needs whose outcomes are not known, its arguments: here a replay ends."""
 
 
 class Search:
@@ -143,17 +148,15 @@ class Search:
         self.needs: tuple[Need, ...] = ()
         self.decisions: list[Decision] = []
         self.verdicts: dict[int, dict[int, Verdict]] = {arm: {} for arm in plan.axes}
-        self.first_passes: dict[int, set[int]] = {arm: set() for arm in plan.axes}  # fresh apart
-        self.certain: set[Key] = set()  # probes whose verdict holds, not just for now
-        self.complete: set[Key] = set()  # probes of which every seed was asked for
+        self.shown: dict[Key, tuple[Want, Verdict]] = {}  # by each probe's own seeds
         self.confirmed: dict[Key, bool] = {}
         self.intervals: dict[Key, tuple[int | None, int | None]] = {}
         self.open: set[int] = set()  # arms that a failed run leaves open
-        self._best_cost: tuple[int, int | None] = (0, None)  # after so many decisions
+        self._best: tuple[int, Key | None] = (0, None)  # after so many decisions
         try:
             self._run()
         except Missing as missing:
-            self.needs = missing.needs
+            self.needs = missing.args
 
     @property
     def is_done(self) -> bool:
@@ -172,6 +175,8 @@ class Search:
         while True:
             for arm in order if not plan.every_value else ():
                 self._narrow(arm)
+            if plan.both_ends and any(map(self._tries_other_end, order)):
+                continue
             if plan.confirm_seeds and self._is_refuted():
                 continue
             best = self.best()
@@ -190,19 +195,25 @@ class Search:
                 if low >= cap:
                     return
                 if self.is_unbounded:
-                    at = self._grow(arm, low)
-                    why = f"grow: fails at {axis[low - 1]}" if low else "no pass is known"
+                    at, why = self._grow(arm, low), f"grow: {self.known(arm) or 'no pass is known'}"
                 else:
                     at, why = cap - 1, f"near the best cost, {self.best_cost()}?"
             elif high > low:
-                fails = f"fails at {axis[low - 1]}" if low else "no fail is known"
-                at, why = _middle(axis, low, high), f"bisect: {fails}, passes at {axis[high]}"
-            elif (key := Key(arm, axis[high])) in self.certain:
+                at, why = _middle(axis, low, high), f"bisect: {self.known(arm)}"
+            elif self.is_certain(key := Key(arm, axis[high])):
                 return
             else:
                 self._probe([key], "verdict", "certify: does it pass on all seeds?")
                 continue
             self._probe([Key(arm, axis[at])], "look", why)
+
+    def _tries_other_end(self, arm: int) -> bool:
+        """Try the first value of an arm if none passes, and the last if the first does."""
+        axis, (_, high) = self.plan.axes[arm], self.bracket(arm)
+        key = Key(arm, axis[0 if high is None else -1])
+        if high or arm in self.open or key.value in self.verdicts[arm]:
+            return False
+        return self._probe([key], "look", "do the values run the right way?")
 
     def _grow(self, arm: int, low: int) -> int:
         """The place nearest to twice the largest fail; without one, to the guess or best cost."""
@@ -226,18 +237,15 @@ class Search:
         at = axis.index(key.value)
         below = [Key(key.arm, value) for value in reversed(axis[:at])]
         above = [Key(key.arm, value) for value in axis[at:]]
-        reach = self._edge(below, lambda scores: not test.may_reach(scores))
-        clear = self._edge(above, test.surely_reaches)
+        reach = self._edge(below, lambda scores: not test.interval_reaches(scores)[0])
+        clear = self._edge(above, lambda scores: test.interval_reaches(scores)[1])
         self.intervals[key] = (
             None if reach is None else axis[at - reach],
             None if clear is None or clear == len(above) else axis[at + clear],
         )
 
     def _edge(self, keys: Sequence[Key], is_beyond: Callable[[Scores], bool]) -> int | None:
-        """How many come before the first beyond an edge: a few steps, growing ones, then bisect.
-
-        None if a run failed on the way.
-        """
+        """How many come before the first beyond an edge; None if a run failed on the way."""
         before, at, end = 0, 0, len(keys)
         while before < end:
             if not self._probe([keys[at]], "every seed", "interval: the spread of seeds"):
@@ -246,15 +254,12 @@ class Search:
                 end = at
             else:
                 before = at + 1
+            # A few single steps, then growing ones; once there is an end, bisect.
             at = (before + end) // 2 if end < len(keys) else min(at + max(1, at - 4), end - 1)
         return before
 
     def _probe(self, keys: Sequence[Key], want: Want, why: str) -> bool:
-        """Note what each probe shows; whether all of them could be run.
-
-        Raises:
-            Missing: the outcome of some is not known yet.
-        """
+        """Note what each probe shows, or end the replay there; whether all of them could be run."""
         needs = [Need(key, want, why) for key in keys]
         outcomes = [(need, self.outcome(need)) for need in needs]
         if missing := [need for need, outcome in outcomes if outcome is None]:
@@ -275,14 +280,8 @@ class Search:
             return
         if want == "fresh seeds":
             self.confirmed[key] = outcome == "pass"
-        elif outcome == "pass":
-            self.first_passes[key.arm].add(key.value)
         else:
-            self.first_passes[key.arm].discard(key.value)
-        if want in ("verdict", "every seed"):
-            self.certain.add(key)
-        if want == "every seed":
-            self.complete.add(key)
+            self.shown[key] = want, outcome
         known = self.verdicts[key.arm]
         if known.get(key.value) != "fail":  # what fails once, stays so
             known[key.value] = outcome
@@ -322,31 +321,31 @@ class Search:
         low = axis.index(max(fails)) + 1 if fails else 0
         return low, None if passing is None else axis.index(passing)
 
+    def is_certain(self, key: Key) -> bool:
+        """Whether the verdict on a probe holds on all seeds, not just for now."""
+        return key in self.shown and self.shown[key][0] != "look"
+
     def threshold(self, arm: int) -> Key | None:
         """The smallest pass of an arm, if it holds on all seeds and the value below it fails."""
         low, high = self.bracket(arm)
         key = Key(arm, self.plan.axes[arm][low]) if low == high else None
-        return key if key in self.certain and arm not in self.open else None
+        return key if key and self.is_certain(key) and arm not in self.open else None
 
     def best(self) -> Key | None:
         """The threshold that costs the least; then the better mean, then the smaller arm."""
-        sign = 1 if self.plan.test.minimise else -1
+        if self._best[0] != len(self.decisions):
+            found = [key for arm in self.plan.axes if (key := self.threshold(arm))]
+            self._best = len(self.decisions), min(found, key=self._rank, default=None)
+        return self._best[1]
 
-        def rank(key: Key) -> tuple[int, float, int]:
-            scores = self.scores(key, "verdict")  # none if its pass is assumed
-            loss = sign * self.plan.test.mean(scores) if scores else math.inf
-            return key.arm * key.value, loss, key.arm
-
-        found = (key for arm in self.plan.axes if (key := self.threshold(arm)))
-        return min(found, key=rank, default=None)
+    def _rank(self, key: Key) -> tuple[int, float, int]:
+        scores = self.scores(key, "verdict")  # none if its pass is assumed
+        mean = self.plan.test.mean(scores) if scores else math.inf
+        return key.arm * key.value, mean if self.plan.test.minimise else -mean, key.arm
 
     def best_cost(self) -> int | None:
         """The least cost of a threshold."""
-        if self._best_cost[0] != len(self.decisions):
-            found = (key for arm in self.plan.axes if (key := self.threshold(arm)))
-            cost = min((key.arm * key.value for key in found), default=None)
-            self._best_cost = len(self.decisions), cost
-        return self._best_cost[1]
+        return best.arm * best.value if (best := self.best()) else None
 
     @property
     def is_unbounded(self) -> bool:
@@ -354,42 +353,49 @@ class Search:
         return self.plan.keep_within is None or self.best_cost() is None
 
     def cap(self, arm: int) -> int:
-        """How many values of an arm are near the best: within the share, or one step above it."""
+        """How many values of an arm are near the best: within the share, or one step above it.
+
+        Where a step is larger than the share, arms cannot be compared more finely than by a step.
+        """
         axis, best = self.plan.axes[arm], self.best_cost()
         if self.plan.keep_within is None or best is None:
             return len(axis)
-        return bisect_right(axis, largest_kept(best, arm, self.plan.keep_within))
+        within = math.floor(best * (1 + decimal(self.plan.keep_within))) // arm
+        return bisect_right(axis, max(within, best // arm + (best >= arm)))
 
     # ----- what it comes to
+
+    def known(self, arm: int) -> str:
+        """What is known of an arm, such as ``fails at 8, passes at 16``."""
+        axis, (low, high), name = self.plan.axes[arm], self.bracket(arm), self.plan.name
+        fails = [f"fails at {name(axis[low - 1])}"] if low else []
+        return ", ".join(fails + ([] if high is None else [f"passes at {name(axis[high])}"]))
 
     def result(self, arm: int) -> Result:
         """The status of an arm, its threshold and what shows it."""
         axis, (low, high), cap = self.plan.axes[arm], self.bracket(arm), self.cap(arm)
-        key = self.threshold(arm)
-        fails = f"fails at {axis[low - 1]}" if low else "the smallest there is"
-        passing = None if high is None else axis[high]
-        following = axis[low] if low < len(axis) else axis[-1] + 1
+        key, why, name = self.threshold(arm), self.known(arm), self.plan.name
+        passing, following = None if high is None else axis[high], [*axis, axis[-1] + 1]
         value: int | None = None
-        status: Status
-        ends: tuple[int | None, int | None]
+        status: Status = "open"
+        ends: tuple[int | None, int | None] = following[low], None
         if key and high is not None and high < cap:
-            status, value, why = "found", key.value, f"passes at {key.value}, {fails}"
-            ends = self.intervals.get(key, (None, None))
+            status, value, ends = "found", key.value, self.intervals.get(key, (None, None))
+            why += "" if low else ", the smallest there is"
         elif low == cap == len(axis) and arm not in self.open:
-            status, why = "censored", f"no pass up to {axis[-1]}, the largest allowed"
-            ends = (following, None)
+            status, why = "censored", f"{why}, the largest allowed"
         elif self.needs or arm in self.open:
-            failed = arm in self.open
-            status, why = "open", "a run failed" if failed else "its search goes on"
-            ends = (following, passing)
+            ends = ends[0], passing
+            why = "a run failed" if arm in self.open else "its search goes on"
         else:
-            status, ends = "pruned", (axis[cap] if cap < len(axis) else axis[-1] + 1, None)
+            status, ends = "pruned", (following[cap], None)
             near = f"near the best cost, {self.best_cost()}"
             why = f"fails up to {axis[cap - 1]}, the largest {near}" if cap else f"none is {near}"
         refuted = min((k.value for k, holds in self.confirmed.items()
                        if k.arm == arm and not holds), default=None)  # fmt: skip
         asked = value if value is not None and Key(arm, value) in self.confirmed else refuted
         known = self.verdicts[arm]
+        first = [k.value for k, of in self.shown.items() if k.arm == arm and of[1] == "pass"]
         return Result(
             arm=arm,
             status=status,
@@ -399,11 +405,11 @@ class Search:
             low=ends[0],
             high=ends[1],
             fresh=self._shown(arm, asked, "fresh seeds"),
-            first_value=min(self.first_passes[arm], default=None),
+            first_value=min(first, default=None),
             fails_above=tuple(
-                v for v in sorted(known) if known[v] == "fail" and passing and v > passing
+                name(v) for v in sorted(known) if passing and v > passing and known[v] == "fail"
             ),
-            why=why if refuted is None else f"{why}; fresh seeds refute {refuted}",
+            why=why if refuted is None else f"{why}; fresh seeds refute {name(refuted)}",
         )
 
     def _shown(self, arm: int, value: int | None, want: Want = "verdict") -> ProbeResult | None:
@@ -413,20 +419,11 @@ class Search:
         key = Key(arm, value)
         if self.confirmed.get(key) is False:
             want = "fresh seeds"
-        elif want == "verdict" and key in self.complete:
-            want = "every seed"
+        elif want == "verdict":
+            want, _ = self.shown[key]
         scores = self.scores(key, want)
-        return ProbeResult(value, self.test_of(want).mean(scores), len(scores)) if scores else None
-
-
-def largest_kept(best: int, arm: int, keep_within: float) -> int:
-    """The largest value near a best cost: within the share, or one step above what costs no more.
-
-    Where a step is larger than the share, arms cannot be compared more finely than by a step.
-    """
-    within = math.floor(best * (1 + decimal(keep_within))) // arm
-    no_dearer = best // arm
-    return max(within, no_dearer + (no_dearer > 0))
+        mean = self.test_of(want).mean(scores) if scores else 0.0
+        return ProbeResult(self.plan.name(value), mean, len(scores)) if scores else None
 
 
 def _middle(axis: Sequence[int], low: int, high: int) -> int:

@@ -21,8 +21,6 @@ from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
-WHY = {"died": LOST, "out of memory": OUT_OF_MEMORY}
-"""What the rows say of a probe that lost every worker, by the searcher's cause."""
 STALLED_AFTER = 600.0
 """Seconds without a word from any trial after which a run ends. Each says every minute that it is
 there, so that all of them are cut off or stopped, or none begins."""
@@ -93,7 +91,7 @@ def _train(
 
     from rgr_dist.running.worker import ProbeTrainable, UntilItTrains
     from rgr_dist.search.tune.runner import Watch, run_trials
-    from rgr_dist.search.tune.searcher import ProbeSearcher
+    from rgr_dist.search.tune.searcher import LOW_ON_MEMORY, ProbeSearcher, is_final
 
     portfolio, engine, gpus = search.portfolio, execution.engine, execution.gpus
     device = "cuda" if gpus else "cpu"
@@ -114,9 +112,10 @@ def _train(
             "device": device,
         }
 
-    def failed(probe: Probe, why: str) -> None:
+    def failed(probe: Probe, error: str) -> None:
         pulse.check()  # if Ray itself died, all workers went with it, and no run has failed
-        recorder.record_lost(probe, engine, device, WHY.get(why, why))
+        why = OUT_OF_MEMORY if LOW_ON_MEMORY in error else error if is_final(error) else LOST
+        recorder.record_lost(probe, engine, device, why)
 
     def slots() -> int:
         """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""

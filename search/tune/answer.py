@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.search.threshold import ProbeResult, Search
-from rgr_dist.search.tune.searcher import in_a_line
+from rgr_dist.search.threshold import ProbeResult, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Mode = Literal["max", "min"]
-VALUES, END = "values", "the other end"
-"""The cells of the portfolio: the search, and a look at the end of the values that it left out."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Threshold:
     target: float
     mode: Mode
     seeds: int
-    status: Literal["found", "censored", "open"]
+    status: Status
     value: Any
     passed: ProbeResult | None
     failed: ProbeResult | None
@@ -59,17 +55,15 @@ class Threshold:
 
     def __repr__(self) -> str:
         """A line: the value and its certificate, or why there is none."""
-        text = f"{self.status}: {self.why}"
-        if self.passed is not None:
-            sign = "≥" if self.mode == "max" else "≤"
-            at = f"{self.axis} = {self.value}: {self.metric}"
-            text = f"{at} {_shown(self.passed)} {sign} {self.target:g}"
-            text += f", on fresh seeds {_shown(self.fresh)}" if self.fresh else ""
-            below = self.failed
-            text += f"; at {below.value}: {_shown(below)}" if below else f"; {self.why}"
-        if self.fails_above:
-            text += f"; yet fails after a pass, at {', '.join(map(str, self.fails_above))}"
-        return f"Threshold({text})"
+        if self.passed is None:
+            return f"Threshold({self.status}: {self.why})"
+        text = f"{self.axis} = {self.value}: {self.metric} {_shown(self.passed)} "
+        text += f"{'≥' if self.mode == 'max' else '≤'} {self.target:g}"
+        text += f", on fresh seeds {_shown(self.fresh)}" if self.fresh else ""
+        below = self.failed
+        text += f"; at {below.value}: {_shown(below)}" if below else f"; {self.why}"
+        above = ", ".join(map(str, self.fails_above))
+        return f"Threshold({text}{above and f'; yet fails after a pass, at {above}'})"
 
     def explain(self) -> str:
         """A line for every value tried, in order: why it was tried, its verdict, the evidence."""
@@ -101,97 +95,3 @@ class Threshold:
 
 def _shown(probe: ProbeResult) -> str:
     return f"{probe.mean_score:.4g} ({probe.n_seeds} seed{'s' * (probe.n_seeds > 1)})"
-
-
-def answer(
-    portfolio: Portfolio,
-    axis: str,
-    values: Sequence[Any],
-    metric: str,
-    known: Mapping[tuple[int, int], float],
-    errors: Mapping[tuple[int, int], str],
-) -> Threshold:
-    """What a search has found so far.
-
-    Args:
-        known, errors: the score, or what was raised, by position among the values and seed.
-    """
-    search, test = portfolio.search(VALUES), portfolio.plans[VALUES].test
-    result = search.result(1)
-    why, above = _why(search, axis, values, errors), {*result.fails_above}
-    ends = portfolio.search(END).decisions if END in portfolio.plans else ()
-    if ends and ends[-1].verdict == ("pass" if result.value is None else "fail"):
-        if result.value is None:
-            why += f"; yet the first, {values[0]}, passes"
-        else:
-            why += f"; yet the last, {values[-1]}, fails"
-            above |= {len(values)}
-        why += ": the values run the wrong way; list them in the opposite order"
-
-    def at_value(probe: ProbeResult | None) -> ProbeResult | None:
-        return probe and probe._replace(value=values[probe.value - 1])
-
-    scores: dict[Any, dict[int, float]] = {}
-    for (position, seed), score in sorted(known.items()):
-        scores.setdefault(values[position - 1], {})[seed] = score
-    return Threshold(
-        axis=axis,
-        metric=metric,
-        target=test.target,
-        mode="min" if test.minimise else "max",
-        seeds=test.seeds,
-        status="open" if result.status == "pruned" else result.status,
-        value=None if result.value is None else values[result.value - 1],
-        passed=at_value(result.passed) if result.value else None,
-        failed=at_value(result.failed),
-        why=why,
-        fresh=at_value(result.fresh) if result.value else None,
-        fails_above=tuple(values[position - 1] for position in sorted(above)),
-        errors={(values[at - 1], seed): error for (at, seed), error in errors.items()},
-        scores=scores,
-        steps=tuple(_steps(search, axis, values)),
-    )
-
-
-def _why(
-    search: Search, axis: str, values: Sequence[Any], errors: Mapping[tuple[int, int], str]
-) -> str:
-    """A status in a sentence."""
-    result = search.result(1)
-    if result.value is not None:
-        before = f"fails at {values[result.value - 2]}" if result.value > 1 else "the first value"
-        return f"passes at {axis} = {values[result.value - 1]}, {before}"
-    if result.status == "censored":
-        return f"fails at {axis} = {values[-1]}, the last value"
-    for need, verdict, known in search.decisions:
-        for (position, seed), error in sorted(errors.items()):
-            if verdict == "open" and position == need.key.value and seed not in known:
-                return f"{axis} = {values[position - 1]}, seed {seed}: {in_a_line(error)}"
-    return (
-        "the Tuner ended before the search: give num_samples=-1 and no time budget, and go on by "
-        "Tuner.restore, or with this search in a new Tuner"
-    )
-
-
-def _steps(search: Search, axis: str, values: Sequence[Any]) -> list[str]:
-    """A line for every value tried, with what was known by then."""
-    known: dict[int, str] = {}
-    steps = []
-    for (key, want, _), verdict, scores in search.decisions:
-        why = bracket(known, values) or "the first to try"
-        if want in ("verdict", "fresh seeds"):
-            why = f"does it pass on {'all' if want == 'verdict' else 'fresh'} seeds?"
-        said = search.test_of(want).explain(scores) if verdict != "open" else "a trial is missing"
-        steps.append(f"{axis} = {values[key.value - 1]} ({why}): {verdict}, {said}")
-        known[key.value] = verdict
-    return steps
-
-
-def bracket(verdicts: Mapping[int, str], values: Sequence[Any]) -> str:
-    """Between which values the threshold lies, by the verdicts at some positions."""
-    passing = [at for at, verdict in verdicts.items() if verdict == "pass"]
-    failing = [at for at, verdict in verdicts.items() if verdict == "fail"]
-    failing = [at for at in failing if at < min(passing, default=at + 1)]
-    known = [f"fails at {values[max(failing) - 1]}"] if failing else []
-    known += [f"passes at {values[min(passing) - 1]}"] if passing else []
-    return ", ".join(known)

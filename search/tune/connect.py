@@ -143,13 +143,13 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables, and restore them at the end."""
-    before = {name: os.environ.get(name) for name in values}
+    before = {name: os.environ.pop(name, None) for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
         for name, value in before.items():
             if value is None:
-                os.environ.pop(name, None)
+                del os.environ[name]
             else:
                 os.environ[name] = value

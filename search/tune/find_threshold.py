@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from rgr_dist.search.tune.threshold_search import ThresholdSearch
 USERS = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "0", "TUNE_GLOBAL_CHECKPOINT_S": "auto"}
 """Environment for a run config of the user's own: Tune then logs and saves its state."""
 PATIENCE = 100
-"""Results after which a trial that still does not report what should stop it ends the search."""
+"""Results after which a trial that still reports nothing that could stop it ends the search."""
 
 
 def find_threshold(
@@ -48,9 +47,9 @@ def find_threshold(
 ) -> Threshold:
     """The first of ``values`` whose mean ``metric`` over the seeds reaches ``target``.
 
-    Every trial is one seed at one value, as in ``ThresholdSearch``. The trials run on the Ray of
-    this process, on the cluster that RAY_ADDRESS names, or on a Ray that is started for them. A
-    line on standard error shows how far the search is.
+    Every trial is one seed at one value. The trials run on the Ray of this process, on the cluster
+    that RAY_ADDRESS names, or on a Ray that is started for them. A line on standard error shows how
+    far the search is.
 
     Args:
         trainable: what ``ray.tune.Tuner`` takes, also one made by ``tune.with_parameters`` or
@@ -80,12 +79,14 @@ def find_threshold(
     )  # fmt: skip
     search.most, search.has_scheduler = slots or 1, False
     if not speculate:
-        search.look_ahead = search.portfolio.look_ahead = 0
+        search.portfolio.look_ahead = 0
     if search.is_done:
         return search.threshold()
-    line = _Line()
+    is_silent = run_config is not None and run_config.verbose == 0
+    shown = ""
 
     def beat(trials: Sequence[Any]) -> None:
+        nonlocal shown
         if trials and not slots:  # each trial says which resources it takes
             asked = trials[-1].placement_group_factory
             search.most = max(1, room := fits(asked))
@@ -94,8 +95,8 @@ def find_threshold(
                     f"resources: a trial asks for {asked.required_resources}, which Ray has not; "
                     "where more nodes are to come, give slots"
                 )
-        if run_config is None or run_config.verbose != 0:
-            line.show(search.known, f"; {len(search.scores)} trained, {len(search.probes)} run")
+        if shown != (shown := search.known) and not is_silent:
+            print(shown, file=sys.stderr, flush=True)
 
     # A process can go on to train another value; a class has to say how it is reset for that.
     reset = getattr(trainable, "reset_config", None)
@@ -105,13 +106,11 @@ def find_threshold(
             search,
             resources,
             config=config,
-            reuse_actors=not isinstance(trainable, str)
-            and reset is not tune.Trainable.reset_config,
+            reuse_actors=not isinstance(trainable, str) and reset != tune.Trainable.reset_config,
             stop=CombinedStopper(_stopper(search, copy.deepcopy(stop)), WhileNeeded(search)),
             callbacks=[Watch(beat, search.explain)],
             run_config=run_config,
         )
-        line.show("", "")
     found = search.threshold()
     kept: dict[int, Any] = {}
     for result in [results[n] for n in range(len(results) if run_config else 0)]:
@@ -129,31 +128,14 @@ def _stopper(search: ThresholdSearch, users: Any) -> tune.Stopper:
         return FunctionStopper(users)
     limits: Mapping[str, float] = users or {}
     reported: set[str] = set()
-    told: list[str] = []
 
     def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
         flat = {name: one for name, one in flatten_dict(result).items() if one is not None}
         reported.update(name for name in flat if not name.startswith("config/"))
-        missing = [name for name in limits if name not in reported]
-        if missing and not told:
-            told.append(f"stop: no trial reports {missing[0]!r}; they report {sorted(reported)}")
-            warnings.warn(told[0], stacklevel=2)
-        if missing == [*limits] and result["training_iteration"] >= PATIENCE and told:
-            search.fault = ValueError(told[0])
+        if limits and reported.isdisjoint(limits) and result["training_iteration"] >= PATIENCE:
+            search.fault = ValueError(
+                f"stop: no trial reports {[*limits]}; they report {sorted(reported)}"
+            )
         return any(flat[name] >= limits[name] for name in limits if name in flat)
 
     return FunctionStopper(has_ended)
-
-
-class _Line:
-    """How far a search is, on standard error: overwritten in a terminal, else one a bracket."""
-
-    def __init__(self) -> None:
-        self.is_live, self.shown = sys.stderr.isatty(), ""
-
-    def show(self, bracket: str, counts: str) -> None:
-        text = bracket + counts * self.is_live
-        if text != self.shown and (text or self.is_live):
-            start, end = ("\r\x1b[K", "") if self.is_live else ("", "\n")
-            print(start + text, end=end, file=sys.stderr, flush=True)
-            self.shown = text

@@ -9,13 +9,13 @@ trainable reads from files.
 from __future__ import annotations
 
 import dis
-import hashlib
 import importlib.util
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from itertools import chain
 from pathlib import Path
@@ -25,8 +25,7 @@ from typing import Any
 import ray
 from ray.cloudpickle import CloudPickler
 
-HERE = Path(__file__).parents[2]
-HOMES = (HERE / "search", HERE / "rgr_dist", Path(sysconfig.get_path("stdlib")))
+HOMES = *Path(__file__).parents[1:3], Path(sysconfig.get_path("stdlib"))
 INSTALLED = {home.resolve() for home in HOMES}
 """Where lies what is taken by name, besides the packages."""
 
@@ -37,20 +36,10 @@ def digest(thing: Any) -> str:
     Raises:
         Exception: whatever an object raises that is asked for its content.
     """
-    content = _Content()
-    content.add(thing)
-    return content.hash.hexdigest()[:16]
+    met: dict[int, tuple[int, Any]] = {}  # kept alive, as an id may else be another's
 
-
-class _Content:
-    """Takes in an object part by part."""
-
-    def __init__(self) -> None:
-        self.hash = hashlib.sha256()
-        self._met: dict[int, tuple[int, Any]] = {}  # kept alive, as an id may else be another's
-
-    def add(self, thing: Any) -> None:
-        """Take in an object: a container by what it holds, any other but once."""
+    def of(thing: Any) -> bytes:
+        """A container by what it holds, any other object but once."""
         kind, parts, plain = type(thing), [], b""
         if kind is bytes:
             plain = thing
@@ -62,14 +51,14 @@ class _Content:
             parts = sorted(thing.items(), key=lambda item: str(item[0]))
         elif kind in (set, frozenset):
             parts = sorted(map(digest, thing))
-        elif id(thing) in self._met:
-            parts = [self._met[id(thing)][0]]
+        elif id(thing) in met:
+            parts = [met[id(thing)][0]]
         else:
-            self._met[id(thing)] = len(self._met), thing
+            met[id(thing)] = len(met), thing
             parts = _parts(thing)
-        self.hash.update(f"{kind.__name__} {len(parts)} {len(plain)} ".encode() + plain)
-        for part in parts:
-            self.add(part)
+        return sha256(b" ".join([kind.__name__.encode(), *map(of, parts), plain])).digest()
+
+    return of(thing).hex()[:16]
 
 
 def _parts(thing: Any) -> list[Any]:
@@ -104,28 +93,27 @@ def _written(thing: FunctionType | ModuleType | type) -> dict[str, Any]:
         pythons = {name for name in vars(thing) if name[:2] == name[-2:] == "__"}  # as __doc__ is
         own = {k: one for k, one in vars(thing).items() if k not in pythons or callable(one)}
         return own | {"bases": getattr(thing, "__bases__", ())}
-    codes = _codes(thing.__code__)
-    used = {name for code in codes for name in code.co_names}
+    steps = [*_steps(thing.__code__)]
+    used = {step.argval for step in steps if step.opcode in dis.hasname}
+    imported = [step.argval for step in steps if step.opname == "IMPORT_NAME"]
     return {
         "code": thing.__code__,
         "defaults": (thing.__defaults__, thing.__kwdefaults__),
         "closure": thing.__closure__,
         "globals": {name: one for name, one in thing.__globals__.items() if name in used},
-        "imports": _imports(codes, thing.__globals__.get("__package__") or ""),
+        "imports": _imports(imported, thing.__globals__.get("__package__") or ""),
         "own": {name: one for name, one in vars(thing).items() if name != "_resources"},  # Tune's
     }
 
 
-def _codes(code: CodeType) -> list[CodeType]:
-    """Code, and that of all functions and classes in it."""
-    inner = (_codes(one) for one in code.co_consts if isinstance(one, CodeType))
-    return [code, *chain.from_iterable(inner)]
+def _steps(code: CodeType) -> Iterator[dis.Instruction]:
+    """The instructions of code, and of all functions and classes in it."""
+    inner = (_steps(one) for one in code.co_consts if isinstance(one, CodeType))
+    return chain(dis.get_instructions(code), *inner)
 
 
-def _imports(codes: Sequence[CodeType], package: str) -> list[ModuleType]:
+def _imports(names: list[str], package: str) -> list[ModuleType]:
     """The modules of the user's own that code imports as it runs."""
-    steps = chain.from_iterable(map(dis.get_instructions, codes))
-    names = [step.argval for step in steps if step.opname == "IMPORT_NAME"]
     found = []
     for name in (*names, *(f"{package}.{name}".strip(".") for name in names if package)):
         with suppress(Exception):  # whatever a module of the user's raises: its trials will too

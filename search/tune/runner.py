@@ -62,7 +62,7 @@ class WhileNeeded(Unsaved, tune.Stopper):
 
 def run_trials(
     trainable: Any,
-    searcher: Any,
+    searcher: ProbeSearcher,
     resources: Resources | None,
     config: Mapping[str, Any] | None = None,
     reuse_actors: bool = True,
@@ -84,23 +84,21 @@ def run_trials(
             checkpointed, and none is retried, since the searcher suggests a failed one again.
     """
     no_checkpoints = tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False)
+    tune_config = tune.TuneConfig(
+        search_alg=searcher,
+        num_samples=-1,
+        reuse_actors=reuse_actors,
+        trial_dirname_creator=lambda trial: str(trial.trial_id),
+    )
     with tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder:
         run = copy.copy(run_config) or tune.RunConfig(
-            storage_path=folder,
-            failure_config=tune.FailureConfig(max_failures=0),
-            checkpoint_config=no_checkpoints,
+            storage_path=folder, checkpoint_config=no_checkpoints
         )
         run.verbose, run.stop = 0, stop
         if getattr(trainable, "save_checkpoint", None) is tune.Trainable.save_checkpoint:
             run.checkpoint_config = no_checkpoints  # it has none
         run.callbacks = [*(run.callbacks or ()), *callbacks]
         run.progress_reporter = tune.CLIReporter()  # silent; a notebook's clears the cell's output
-        tune_config = tune.TuneConfig(
-            search_alg=searcher,
-            num_samples=-1,
-            reuse_actors=reuse_actors,
-            trial_dirname_creator=lambda trial: str(trial.trial_id),
-        )
         if resources is not None:  # which Tune would set on the user's own function
             own = trainable if isinstance(trainable, type) else partial(trainable)
             trainable = tune.with_resources(own, resources)

@@ -22,6 +22,10 @@ class NoScore(Exception):
     """A trial has no score, and would have none if it ran again."""
 
 
+class TrainAgain(Exception):
+    """A trial has no score, and is no loss either."""
+
+
 class Unsaved:
     """What Tune does not save: running a search again resumes it from its store."""
 
@@ -35,16 +39,14 @@ class ProbeSearcher(Unsaved, Searcher):
 
     A trial's last result is taken in as it completes. A probe whose trial ends in error, or
     without a score that is still wanted, is handed out again, without the seeds that have a score
-    by then; after three such ends it has failed.
+    by then. It has failed after three such ends, or at once if another try would end the same.
 
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
-        take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
-            raises, other than ``NoScore``, ends the search.
-        on_error: called for each trial that ends in error, with its probe and the error's text.
-        on_failed: called for each probe that has failed, with the error if another try would end
-            the same, else with "died" or "out of memory".
+        take_in: stores what a trial reported last, and tells the portfolio of it. What it raises
+            ends the search, but for ``NoScore`` and ``TrainAgain``.
+        on_failed: called for each probe that has failed, with the last error's text.
         slots: how many trials run at once; asked before each trial.
 
     Attributes:
@@ -57,18 +59,15 @@ class ProbeSearcher(Unsaved, Searcher):
         portfolio: Portfolio,
         to_config: Callable[[Probe], dict[str, Any]],
         take_in: Callable[[str, Probe, dict[str, Any]], None],
-        on_error: Callable[[Probe, str], None] = lambda probe, error: None,
-        on_failed: Callable[[Probe, str], None] = lambda probe, why: None,
+        on_failed: Callable[[Probe, str], None] = lambda probe, error: None,
         slots: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
-        self.portfolio = portfolio
-        self.to_config, self.take_in = to_config, take_in
-        self.on_error, self.on_failed, self.slots = on_error, on_failed, slots
+        self.portfolio, self.to_config, self.take_in = portfolio, to_config, take_in
+        self.on_failed, self.slots = on_failed, slots
         self.probes: dict[str, Probe] = {}
         self.fault: Exception | None = None
         self._lost: Counter[Any] = Counter()
-        self._for_memory: set[Any] = set()
         self._spared: set[str] = set()
         self._in_error: list[str] = []
         self._suspects: list[Probe] = []  # each is tried alone
@@ -95,33 +94,32 @@ class ProbeSearcher(Unsaved, Searcher):
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Take in the last result of a trial, and free its probe."""
-        probe = self.probes.get(trial_id)
-        if probe is None:
+        if trial_id not in self.probes:
             return
         if error:
             self._in_error.append(trial_id)
             return
+        probe, final = self.probes[trial_id], ""
         if result and result.get("done") and trial_id not in self._spared and not self.fault:
             try:
                 self.take_in(trial_id, probe, result)
             except NoScore as reason:
-                self.on_error(probe, str(reason))
-                self._end(trial_id, is_lost=True, final=str(reason))
+                final = str(reason)
+            except TrainAgain:
+                self._free(trial_id)
                 return
             except Exception as fault:
                 # Tune would only log it; the search must end instead, and say why.
                 self.fault = fault
-        self._end(trial_id, is_lost=self.portfolio.is_wanted(probe))
+        if final or self.portfolio.is_wanted(probe):
+            self._lose(trial_id, final or "the trial ended without a score", bool(final))
+        else:
+            self._free(trial_id)
 
     def explain(self, trial_id: str, error: str) -> None:
         """Take in what ended a trial in error, which Tune itself does not tell a searcher."""
-        probe = self.probes.get(trial_id)
-        if probe is None:
-            return
-        if LOW_ON_MEMORY in error:
-            self._for_memory.add((probe.cell, probe.key))
-        self.on_error(probe, error)
-        self._end(trial_id, is_lost=True, final=error if is_final(error) else "")
+        if trial_id in self.probes:
+            self._lose(trial_id, error, is_final(error))
 
     def settle(self) -> None:
         """Take in trials that ended in error without an explanation, as errors of unknown cause."""
@@ -129,21 +127,23 @@ class ProbeSearcher(Unsaved, Searcher):
             self.explain(trial_id, UNKNOWN)
         self._in_error.clear()
 
-    def _end(self, trial_id: str, is_lost: bool, final: str = "") -> None:
-        """Free the probe of a trial; a lost one has failed if another try would end the same."""
+    def _free(self, trial_id: str) -> Probe:
         probe = self.probes.pop(trial_id)
         self._spared.discard(trial_id)
         self._suspects = [one for one in self._suspects if one != probe]
         self.portfolio.release(probe)
-        if not is_lost or self.fault is not None:
+        return probe
+
+    def _lose(self, trial_id: str, error: str, is_final: bool) -> None:
+        probe = self._free(trial_id)
+        if self.fault is not None:
             return
         seeds = [(probe.cell, probe.key, seed) for seed in probe.seeds]
         self._lost.update(seeds)
-        if final or max(self._lost[seed] for seed in seeds) >= ATTEMPTS:
+        if is_final or max(self._lost[seed] for seed in seeds) >= ATTEMPTS:
             self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
-            is_memory = (probe.cell, probe.key) in self._for_memory
             try:
-                self.on_failed(probe, final or ("out of memory" if is_memory else "died"))
+                self.on_failed(probe, error)
             except Exception as fault:
                 self.fault = fault
 
@@ -176,11 +176,10 @@ def is_final(error: str) -> bool:
 
 def in_a_line(error: str) -> str:
     """What ended a trial, such as ``RuntimeError: no GPU``; what Ray itself says of it is whole."""
-    lines = [line for line in error.splitlines() if line.strip()] or [""]
     if not is_final(error):
         return " ".join(error.split())
     # An exception follows the last frame of its traceback, whose lines are indented.
-    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
-    after = lines[frames[-1] :] if frames else []
-    raised = next((line for line in after if not line[0].isspace()), lines[-1])
+    _, _, after = f"\n{error}".rpartition("\n  File ")
+    lines = after.splitlines()[1:]
+    raised = next((line for line in lines if line[:1].strip()), error)
     return " ".join(re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised).split())

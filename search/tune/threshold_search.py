@@ -7,7 +7,6 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,18 @@ from ray.tune.result import AUTO_RESULT_KEYS
 from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.search.seed_test import SeedTest
 from rgr_dist.search.threshold import Key, Plan
-from rgr_dist.search.tune.answer import END, VALUES, Mode, Threshold, answer, bracket
+from rgr_dist.search.tune.answer import Mode, Threshold
 from rgr_dist.search.tune.connect import fits
 from rgr_dist.search.tune.score_file import ScoreFile
-from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, in_a_line
+from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, TrainAgain, in_a_line
 
 logger = logging.getLogger(__name__)
+CELL = "values"
+"""The one cell of the portfolio: its values are positions, from 1 on."""
 MOST_CUTS = 300
 """How often a trial is trained again that ends before others do."""
 TUNES = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
 """What Tune adds to every result."""
-Seed = tuple[int, int]
-"""A position among the values, from 1 on, and a seed: what a trial trains."""
 
 
 class ThresholdSearch(ProbeSearcher):
@@ -81,58 +80,36 @@ class ThresholdSearch(ProbeSearcher):
         seed_key: str = "seed",
         store: ScoreFile | None = None,
     ) -> None:
-        values = values if isinstance(values, range) else [_plain(value) for value in values]
-        if not values or len(set(values)) < len(values):
+        values = [_plain(value) for value in values]
+        if not values or len({*values}) < len(values):
             raise ValueError("values: give at least one, and none twice, such as range(1, 65)")
-        if mode not in ("max", "min") or seeds < 1 or confirm_seeds < 0:
-            raise ValueError("give mode='max' or 'min', at least one seed and 0 confirm_seeds")
+        if mode not in ("max", "min") or seeds < 1:
+            raise ValueError("give mode='max' or 'min', and at least one seed")
+        self.axis, self.values, self.store = axis, values, store
+        self.measure, self.seed_key = metric, seed_key
+        self.test = SeedTest(float(target), seeds, mode == "min", *bounds)
+        self.test.check(target)
         start = (len(values) + 1) // 2 if guess is None else values.index(guess) + 1
-        low, high = bounds
-        test = SeedTest(float(target), seeds, minimise=mode == "min", low=low, high=high)
-        if not (low is None or low <= target) or not (high is None or target <= high):
-            raise ValueError(f"target: {target:g} lies outside the bounds {bounds}")
-        self.axis, self.values, self.test = axis, values, test
-        self.measure, self.seed_key, self.store = metric, seed_key, store
         axes = {1: range(1, len(values) + 1)}
-        self.plan = Plan(axes, test, (1, start), None, confirm_seeds, intervals=False)
-        self.look_ahead, self.most = 64, 0
-        self.scores: dict[Seed, float] = {}
-        self.errors: dict[Seed, str] = {}
+        plan = Plan(
+            axes, self.test, (1, start), keep_within=None, confirm_seeds=confirm_seeds,
+            intervals=False, both_ends=True, names=values,
+        )  # fmt: skip
+        calls = self._config, self._take_in, self._note_error
+        super().__init__(Portfolio({CELL: plan}, together=1), *calls, slots=self._slots)
+        self.most, self.has_scheduler = 0, True
+        self.errors: dict[tuple[Any, int], str] = {}
+        self._stop: Mapping[str, float] = {}
         self._reports: dict[str, tuple[int, Any]] = {}  # iterations and metric of each trial
-        self.has_scheduler, self._stop, self._longest = True, dict[str, float](), 0
-        self._cuts: Counter[Seed] = Counter()
-        self._unsure: dict[Seed, int] = {}  # iterations of what may yet prove to have been cut
+        self._longest = 0  # iterations of any trial
+        self._unsure: dict[Probe, int] = {}  # iterations of what may yet prove to have been cut
+        self._cuts: Counter[Probe] = Counter()
         self._inherited: dict[str, Probe] = {}  # trials of the Tuner that this one continues
         for value, seed, score in store.read(axis, metric, seed_key) if store else ():
             if value in values:
-                self.scores[values.index(value) + 1, seed] = score
-        start_at = self._portfolio({VALUES: self.plan})
-        calls = self._config, self._take_in, self._note_error
-        super().__init__(start_at, *calls, slots=self._slots)
-        self._look_at_the_other_end()
+                self.portfolio.tell(CELL, Key(1, values.index(value) + 1), {seed: score})
 
-    def _portfolio(self, plans: Mapping[str, Plan]) -> Portfolio:
-        """A portfolio that knows every score."""
-        self.portfolio = Portfolio(plans, look_ahead=self.look_ahead, together=1)
-        for seed, score in self.scores.items():
-            self._tell(seed, score)
-        return self.portfolio
-
-    def _tell(self, seed: Seed, score: float) -> None:
-        for cell, plan in self.portfolio.plans.items():
-            if seed[0] in plan.axes[1]:
-                self.portfolio.tell(cell, Key(1, seed[0]), {seed[1]: score})
-
-    def _look_at_the_other_end(self) -> None:
-        """If the answer lies at one end of the values, try the other: do they run the wrong way?"""
-        if END in self.portfolio.plans or not self.portfolio.is_done or len(self.values) == 1:
-            return
-        found = self.portfolio.search(VALUES).result(1)
-        if found.status == "censored" or found.value == 1:
-            at = len(self.values) if found.value else 1
-            test = replace(self.test, seeds=1) if found.value else self.test  # it is the dearest
-            end = Plan({1: range(at, at + 1)}, test, (1, at), None, intervals=False)
-            self._portfolio({VALUES: self.plan, END: end})
+    # ----- what Tune asks and tells
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
@@ -152,20 +129,19 @@ class ThresholdSearch(ProbeSearcher):
     def suggest(self, trial_id: str) -> Any:
         """The next trial's config, None to wait, or FINISHED; a fault is raised."""
         self._settled()
-        if self._inherited and not self.probes:
+        config = super().suggest(trial_id)
+        if config is None and self._inherited and not self.probes:
             # Tune may not know of a trial that began as it was killed: another takes its place.
-            answer = self.portfolio.ask()
-            waiting = {trial_id: answer} if isinstance(answer, Probe) else self._inherited
-            for probe in list(waiting.values()):
+            for probe in self._inherited.values():
                 self.portfolio.release(probe)
-            self._inherited = self._inherited if isinstance(answer, Probe) else {}
-        return super().suggest(trial_id)
+            self._inherited = {}
+            config = super().suggest(trial_id)
+        return config
 
     def _config(self, probe: Probe) -> dict[str, Any]:
         """What a trial's config holds beside what all trials share."""
         config: dict[str, Any] = {}
-        own = {self.axis: self.values[probe.value - 1], self.seed_key: probe.seeds[0]}
-        for path, value in own.items():
+        for path, value in zip((self.axis, self.seed_key), self._seed_of(probe), strict=True):
             *outer, name = path.split("/")
             reduce(lambda inner, part: inner.setdefault(part, {}), outer, config)[name] = value
         return config
@@ -173,95 +149,80 @@ class ThresholdSearch(ProbeSearcher):
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Remember the metric, and how far the trial is."""
         self._adopt(trial_id, result)
-        self._look(trial_id, result)
+        iterations, known = result["training_iteration"], self._reports.get(trial_id, (0, None))
+        self._reports[trial_id] = iterations, result.get(self.measure, known[1])
+        self._longest = max(self._longest, iterations)
+        for probe in [one for one, ended in self._unsure.items() if ended < self._longest]:
+            del self._unsure[probe]
+            self.portfolio.forget(probe)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Take in the end of a trial, and its last result."""
         self._adopt(trial_id, result or {})
-        probe = self.probes.get(trial_id)
         if result and "training_iteration" not in result:
             self.fault = ValueError(
                 "search_alg: Repeater and the like hide the results of trials; give "
                 "ThresholdSearch itself, whose seeds=… are the trials of each value"
             )
-        elif result and probe and not error and trial_id not in self._spared:
-            before, _ = self._reports.get(trial_id, (0, None))
-            self._look(trial_id, result)
-            if self._is_cut((probe.value, probe.seeds[0]), before, result):
-                self.portfolio.release(self.probes.pop(trial_id))
         super().on_trial_complete(trial_id, result, error)
-        self._look_at_the_other_end()
 
     def _adopt(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Take over a trial of an earlier Tuner: its config says which it is."""
-        value: Any = result.get(f"config/{self.axis}")
+        value = result.get(f"config/{self.axis}")
         if trial_id in self._inherited:
             self.probes[trial_id] = self._inherited.pop(trial_id)
         elif trial_id not in self.probes and value in self.values:
             seed = result[f"config/{self.seed_key}"]
-            self.probes[trial_id] = Probe(VALUES, 1, self.values.index(value) + 1, (seed,))
-
-    def _look(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        iterations, known = result["training_iteration"], self._reports.get(trial_id, (0, None))
-        self._reports[trial_id] = iterations, result.get(self.measure, known[1])
-        self._longest = max(self._longest, iterations)
-        if cut := [seed for seed, ended in self._unsure.items() if ended < self._longest]:
-            for seed in cut:
-                del self._unsure[seed], self.scores[seed]
-            self._portfolio(self.portfolio.plans)
-
-    def _is_cut(self, seed: Seed, before: int, result: Mapping[str, Any]) -> bool:
-        """Whether a trial ended before others do, and neither by itself nor by the user's stop.
-
-        A function that returns does so after its last report, which Tune then shows twice.
-        """
-        iterations = result["training_iteration"]
-        is_over = any(result.get(name, -math.inf) >= at for name, at in self._stop.items())
-        if not self.has_scheduler or is_over or iterations == before:
-            return False
-        if iterations == self._longest:
-            self._unsure[seed] = iterations
-            return False
-        if not self._cuts:
-            logger.warning(
-                "%s: ended after %d iterations, where others ran %d: did a scheduler stop it? Such "
-                "trials are trained again, one at a time",
-                *(self._name(seed), iterations, self._longest),
-            )
-        self._cuts[seed] += 1
-        return self._cuts[seed] <= MOST_CUTS
+            self.probes[trial_id] = Probe(CELL, 1, self.values.index(value) + 1, (seed,))
 
     def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
-        seed = probe.value, probe.seeds[0]
-        _, metric = self._reports.pop(trial_id)
-        score = _plain(metric)
-        if self._cuts[seed] > MOST_CUTS:
-            raise NoScore(
-                f"it ended before others {MOST_CUTS} times; without a scheduler, find_threshold "
-                "takes each trial's end as it is"
-            )
+        """Tell the search of a trial's score, if it has one."""
+        before, _ = self._reports.get(trial_id, (0, None))
+        self.on_trial_result(trial_id, result)
+        iterations, metric = self._reports.pop(trial_id)
+        # A function that returns does so after its last report, which Tune then shows twice.
+        has_returned = iterations == before
+        has_met_stop = any(result.get(name, -math.inf) >= at for name, at in self._stop.items())
+        if self.has_scheduler and not has_returned and not has_met_stop:
+            if iterations < self._longest:
+                self._cut(probe)
+            self._unsure[probe] = iterations
+        score, (value, seed) = _plain(metric), self._seed_of(probe)
         if not isinstance(score, int | float) or math.isnan(score):
             names = ", ".join(name for name in result if name.split("/")[0] not in TUNES)
             raise NoScore(f"{self.measure} is {metric!r}, no number; it reported {names}")
         try:
-            self.test.check(score)
+            self.portfolio.tell(CELL, probe.key, {seed: float(score)})
         except ValueError as error:
-            raise ValueError(f"{self._name(seed)}: {self.measure}: {error}") from None
-        if self.store and seed not in self._unsure:
-            self.store.add(self.values[seed[0] - 1], seed[1], float(score))
-        self.errors.pop(seed, None)
-        self.scores.setdefault(seed, float(score))
-        self._tell(seed, self.scores[seed])
+            raise ValueError(f"{self._name(probe)}: {self.measure}: {error}") from None
+        if self.store and probe not in self._unsure:
+            self.store.add(value, seed, float(score))
+        self.errors.pop((value, seed), None)
+
+    def _cut(self, probe: Probe) -> None:
+        """Have a trial trained again that ended before others do."""
+        if not self._cuts:
+            logger.warning(
+                "%s: ended before others; as a scheduler may have stopped it, it is trained again, "
+                "and trials run one at a time",
+                self._name(probe),
+            )
+        self._cuts[probe] += 1
+        if self._cuts[probe] > MOST_CUTS:
+            raise NoScore(f"it ended before others {MOST_CUTS} times: give no scheduler")
+        raise TrainAgain
 
     def _note_error(self, probe: Probe, error: str) -> None:
-        seed = probe.value, probe.seeds[0]
-        self.errors[seed] = error
-        logger.warning("%s: %s", self._name(seed), in_a_line(error))
+        self.errors[self._seed_of(probe)] = error
+        logger.warning("%s: %s", self._name(probe), in_a_line(error))
 
-    def _name(self, seed: Seed) -> str:
-        return f"{self.axis} = {self.values[seed[0] - 1]}, seed {seed[1]}"
+    def _seed_of(self, probe: Probe) -> tuple[Any, int]:
+        return self.values[probe.value - 1], probe.seeds[0]
+
+    def _name(self, probe: Probe) -> str:
+        return "{} = {}, seed {}".format(self.axis, *self._seed_of(probe))
 
     def save(self, checkpoint_path: str) -> None:
         """Write what the search knows; Tune calls it every few seconds."""
@@ -278,11 +239,19 @@ class ThresholdSearch(ProbeSearcher):
         """Everything, since a Tuner is saved together with its searcher."""
         return self.__dict__
 
+    # ----- what it comes to
+
     @property
     def known(self) -> str:
         """What is known so far, such as ``width: fails at 8, passes at 16``."""
-        known = bracket(self.portfolio.search(VALUES).verdicts[1], self.values)
-        return f"{self.axis}: {known or f'{len(self.values)} values'}"
+        return f"{self.axis}: {self.portfolio.search(CELL).known(1)}"
+
+    @property
+    def scores(self) -> dict[Any, dict[int, float]]:
+        """Every known metric, by value and seed."""
+        keys = enumerate(self.values, 1)
+        known = {value: self.portfolio.scores(CELL, Key(1, at)) for at, value in keys}
+        return {value: dict(sorted(of.items())) for value, of in known.items() if of}
 
     def threshold(self) -> Threshold:
         """What has been found, with its certificate.
@@ -291,15 +260,54 @@ class ThresholdSearch(ProbeSearcher):
             ValueError: a score is outside the bounds, or a wrapper hid the results.
         """
         self._settled()
-        known = self.measure, self.scores, self.errors
-        found = answer(self.portfolio, self.axis, self.values, *known)
-        ends = {self.test.low, self.test.high}
-        several = [{*of.values()} for of in found.scores.values() if len(of) > 1]
-        inside = [len(scores) for scores in several if not scores <= ends]
+        self._warn_of_equal_seeds()
+        search = self.portfolio.search(CELL)
+        result = search.result(1)
+        why = self._why_open() if result.status == "open" else f"{self.axis}: {result.why}"
+        if result.value == 1 and self.values[-1] in result.fails_above:
+            why += f", yet {self.values[-1]} fails: the values run the wrong way; turn them round"
+        return Threshold(
+            axis=self.axis,
+            metric=self.measure,
+            target=self.test.target,
+            mode="min" if self.test.minimise else "max",
+            seeds=self.test.seeds,
+            status=result.status,
+            value=None if result.value is None else self.values[result.value - 1],
+            passed=result.passed,
+            failed=result.failed,
+            why=why,
+            fresh=result.fresh if result.value else None,
+            fails_above=result.fails_above,
+            errors=dict(self.errors),
+            scores=self.scores,
+            steps=tuple(
+                f"{self.axis} = {self.values[need.key.value - 1]} ({need.why}): {verdict}, "
+                f"{search.test_of(need.want).explain(known) if known else 'a trial is missing'}"
+                for need, verdict, known in search.decisions
+            ),
+        )
+
+    def _why_open(self) -> str:
+        """Which trial is missing, and why."""
+        for need, verdict, known in self.portfolio.search(CELL).decisions:
+            value = self.values[need.key.value - 1]
+            lost = [seed for its, seed in self.errors if its == value and seed not in known]
+            if verdict == "open" and lost:
+                error = in_a_line(self.errors[value, min(lost)])
+                return f"{self.axis} = {value}, seed {min(lost)}: {error}"
+        return (
+            "the Tuner ended before the search: give num_samples=-1 and no time budget, and go on "
+            "by Tuner.restore, or with this search in a new Tuner"
+        )
+
+    def _warn_of_equal_seeds(self) -> None:
+        """Warn if seeds change nothing, but for scores at a bound."""
+        several = [{*of.values()} for of in self.scores.values() if len(of) > 1]
+        inside = [len(its) for its in several if not its <= {self.test.low, self.test.high}]
         if inside and max(inside) == 1:
             uses = f"does the trainable use config[{self.seed_key!r}]?"
-            warnings.warn(f"all seeds of a value score the same: {uses}", stacklevel=2)
-        return found
+            warnings.warn(f"all seeds of a value score the same: {uses}", stacklevel=3)
 
     def _settled(self) -> None:
         self.settle()

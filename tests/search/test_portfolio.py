@@ -130,7 +130,7 @@ def test_probes_that_cannot_be_run_leave_their_arm_open_and_the_others_alone(
 @pytest.mark.parametrize("score", [float("nan"), -0.001, 1.001, float("inf"), float("-inf")])
 def test_a_score_that_is_none_is_refused_and_leaves_no_trace(score: float) -> None:
     portfolio = one_cell(SeedTest(0.99, 1))
-    with pytest.raises(ValueError, match="arm 1, value 4, seed 0"):
+    with pytest.raises(ValueError, match="score"):
         portfolio.tell("cell", Key(1, 4), {0: score})
     assert portfolio.search("cell").decisions == []
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.search.seed_test import SeedTest, mean, t_interval
+from rgr_dist.search.seed_test import SeedTest, t_interval
 
 TARGETS = [0.01, 0.07, 0.1, 0.29, 0.3, 0.5, 0.57, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999, 1.0]
 ERROR = SeedTest(0.1, 10, minimise=True)
 SCORE = SeedTest(0.99, 10)
-LOSS = SeedTest(1e308, 3, low=None, high=None)
 
 
 def passes(scores: list[float], target: float) -> bool:
@@ -76,7 +76,7 @@ def test_seeds_beyond_the_count_are_no_evidence(probe: tuple, beyond: dict[int, 
     test, scores = probe
     known = dict(enumerate(scores[:-1]))
     assert test.verdict({**known, **beyond}) == test.verdict(known)
-    assert test.may_reach({**known, **beyond}) == test.may_reach(known)
+    assert test.interval_reaches({**known, **beyond}) == test.interval_reaches(known)
     assert test.next_wave({**known, **beyond}) == test.next_wave(known)
 
 
@@ -158,17 +158,10 @@ def test_the_interval_is_scipys(scores: list[float]) -> None:
         ((0.5,), None),
         ((0.1, 0.1, 0.1), (0.1, 0.1)),
         ((0.5, math.inf, 1.0), (math.inf, math.inf)),
-        ((1e308, 1e308, 0.0), (-math.inf, math.inf)),
     ],
 )
 def test_the_interval_of_few_equal_or_infinite_scores(scores: tuple, interval: Any) -> None:
     assert t_interval(scores) == interval
-
-
-def test_scores_whose_sum_no_float_holds_have_a_mean() -> None:
-    test = SeedTest(0.5, 3, minimise=True, low=None, high=None)
-    assert mean([1e308, 1e308]) == test.mean({0: 1e308, 1: 1e308}) == 1e308
-    assert test.verdict({0: 1e308, 1: 1e308, 2: 0.0}) == "fail"
 
 
 @pytest.mark.parametrize("scores", [{}, {0: 0.8}, {0: 0.99, 1: 1.0}, dict.fromkeys(range(10), 1.0)])
@@ -177,7 +170,7 @@ def test_every_verdict_is_explained_in_one_line(test: SeedTest, scores: dict[int
     words = test.explain(scores)
     assert words
     assert "\n" not in words
-    assert not scores or f"{mean(list(scores.values())):.4f}" in words
+    assert not scores or f"{fmean(scores.values()):.4f}" in words
 
 
 @pytest.mark.parametrize(
@@ -212,7 +205,7 @@ def test_the_ends_of_the_interval_reach_the_target_or_do_not(
     scores: list[float], minimise: bool, may: bool, surely: bool
 ) -> None:
     test, known = SeedTest(0.5, 2, minimise), dict(enumerate(scores))
-    assert (test.may_reach(known), test.surely_reaches(known)) == (may, surely)
+    assert test.interval_reaches(known) == (may, surely)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +237,6 @@ def test_the_next_wave(test: SeedTest, scores: dict, complete: bool, wave: tuple
     [
         (SCORE, dict.fromkeys(range(10), np.float64(0.99)), "pass"),
         (SCORE, {3: np.inf}, "fail"),
-        # sums too large for a float
-        (LOSS, {0: 1.1e308, 1: 1.1e308, 2: 0.9e308}, "pass"),
-        (LOSS, {0: 1.1e308, 1: 1.1e308, 2: 0.7e308}, "fail"),
         # early only where the missing seeds cannot change it, and never without a bound
         (SeedTest(0.5, 2), {0: 1.0}, "pass"),
         (SeedTest(0.5, 2, low=None), {0: 1.0}, None),

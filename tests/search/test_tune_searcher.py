@@ -139,16 +139,14 @@ def test_what_the_trainable_raises_is_not_tried_again(error: str | None) -> None
     assert [why for _, why in study.failed] == [error or UNKNOWN]
 
 
-@pytest.mark.parametrize(("last", "reported"), [(DIED, "died"), (LOW_ON_MEMORY, "out of memory")])
-def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
-    last: str, reported: str
-) -> None:
+@pytest.mark.parametrize("last", [DIED, LOW_ON_MEMORY])
+def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(last: str) -> None:
     study = Study(arms=(1, 2))
     for trial, error in zip("abc", (DIED, DIED, last), strict=True):
         study.searcher.suggest(trial)
         assert not study.failed
         study.fail(trial, error)
-    assert [(probe.arm, why) for probe, why in study.failed] == [(1, reported)]
+    assert [(probe.arm, why) for probe, why in study.failed] == [(1, last)]
     study.run_out()
     search = study.portfolio.search("cell")
     assert (search.result(1).status, search.result(2).status) == ("open", "found")

@@ -17,7 +17,7 @@ from ray import tune
 
 from rgr_dist.search.tune.find_threshold import find_threshold
 from rgr_dist.search.tune.identity import digest
-from rgr_dist.search.tune.score_file import Score, ScoreFile
+from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
 from tests.oracles.fake_tune import FakeTune
 
@@ -206,7 +206,7 @@ def test_a_search_goes_on_from_its_file_and_another_is_refused(tmp_path: Path) -
     tune.fit(first, most=4)
     FakeTune(eleven).fit(again := search(store=ScoreFile(path, eleven, config)))
     assert again.threshold().value == 11
-    assert len(path.read_text().splitlines()) == 1 + len(again.scores)
+    assert len(path.read_text().splitlines()) == 1 + sum(map(len, again.scores.values()))
     assert search(store=ScoreFile(path, eleven, config)).is_done
     other = search(target=0.8, store=ScoreFile(path, from_width(11), config))
     assert other.is_done, "another question about the same scores"
@@ -238,9 +238,9 @@ def test_a_line_that_was_cut_off_holds_no_score(tmp_path: Path) -> None:
     file.add(0.5, 0, 0.25)
     file.add(0.75, 1, 1)
     path.write_text(path.read_text()[:-5])
-    assert ScoreFile(path, train).read(**NAMES) == [Score(0.5, 0, 0.25)]
+    assert ScoreFile(path, train).read(**NAMES) == [(0.5, 0, 0.25)]
     file.add(0.75, 1, 1)
-    assert ScoreFile(path, train).read(**NAMES) == [Score(0.5, 0, 0.25), Score(0.75, 1, 1)]
+    assert ScoreFile(path, train).read(**NAMES) == [(0.5, 0, 0.25), (0.75, 1, 1)]
 
 
 @pytest.mark.parametrize("text", ["width,f1\n1,0.5\n", "[]\n", "\n\n"])

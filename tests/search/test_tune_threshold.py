@@ -163,7 +163,7 @@ def test_values_that_run_the_wrong_way_are_told(last: int) -> None:
         return [{"f1": float(config["width"] <= last)}]
 
     one = found(train)
-    assert (one.status, one.value) == (("censored", None) if last < 32 // 2 else ("found", 1))
+    assert (one.status, one.value) == ("found", 1)
     assert "the values run the wrong way" in one.why
     right = found(train, values=range(32, 0, -1))
     assert (right.value, right.failed.value, right.fails_above) == (last, last + 1, ())
@@ -301,7 +301,9 @@ def test_with_asha_it_ends_with_the_answer_of_no_scheduler(
     one.set_max_concurrency(slots)
     tune.fit(one)
     assert one.threshold().value == found(train, target=target).value
-    assert len(tune.configs) > len(one.scores), "some were stopped, and trained again"
+    assert len(tune.configs) > sum(map(len, one.scores.values())), (
+        "some were stopped, and trained again"
+    )
 
 
 def test_trials_that_are_stopped_every_time_leave_it_open() -> None:
@@ -320,7 +322,7 @@ def test_classes_that_end_by_themselves_are_trained_once() -> None:
     one, tune = search(target=0.5), FakeTune(train, slots=2)
     tune.fit(one)
     assert one.threshold().value == 20
-    assert len(tune.configs) == len(one.scores)
+    assert len(tune.configs) == sum(map(len, one.scores.values()))
 
 
 def test_a_tuner_that_ends_first_leaves_it_open_and_says_how_to_go_on() -> None:
@@ -358,7 +360,7 @@ def test_a_limiter_counts_trials() -> None:
         ({"guess": 40}, "40"),
         ({"mode": "minimize"}, "mode"),
         ({"seeds": 0}, "seed"),
-        ({"target": 1.5}, "target"),
+        ({"target": 1.5}, "1.5"),
     ],
 )
 def test_bad_arguments_are_refused(changes: dict[str, Any], said: str) -> None:
