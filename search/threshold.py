@@ -70,8 +70,7 @@ class Plan:
         intervals: find App. A.2's interval of the best threshold.
         every_value: a grid: probe every value with every seed.
         both_ends: try the first value where none passes, and the last where the first does.
-        names: what the values are called, where they are positions, from 1 on, in a list of
-            something else: floats, falling ranks.
+        names: what the values are called, where they are positions in a list, from 1 on.
     """
 
     axes: Mapping[int, Sequence[int]]

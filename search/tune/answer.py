@@ -31,8 +31,8 @@ class Threshold:
         errors: what ended the trials that gave no score, by value and seed.
         checkpoints: the last checkpoint of each seed at the value, from ``find_threshold`` with a
             ``run_config`` that keeps them.
-        scores: every known metric, by value and seed. A mean over a failing value's is biased
-            towards failing: no more seeds are trained than suffice to fail it.
+        scores: every known metric, by value and seed: no more seeds than suffice for a verdict, so
+            a failing value's mean is biased.
         steps: the lines of ``explain``.
     """
 

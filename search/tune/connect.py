@@ -134,9 +134,9 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
     import ray
 
     asked: Any = getattr(resources, "required_resources", resources)
-    there = ray.cluster_resources() if ray.is_initialized() else {}
-    known = {name: name.upper() if name.lower() in ("cpu", "gpu") else name for name in asked}
-    room = [there.get(known[name], 0) / asked[name] for name in asked if asked[name]]
+    held = ray.cluster_resources() if ray.is_initialized() else {}
+    there = {name.lower(): amount for name, amount in held.items()}  # users say cpu, or CPU
+    room = [there.get(name.lower(), 0) / asked[name] for name in asked if asked[name]]
     return int(min(room, default=1))
 
 

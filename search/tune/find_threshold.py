@@ -17,7 +17,7 @@ from rgr_dist.search.tune.answer import Mode, Threshold
 from rgr_dist.search.tune.connect import connect, environment, fits
 from rgr_dist.search.tune.runner import Resources, Watch, WhileNeeded, run_trials
 from rgr_dist.search.tune.score_file import ScoreFile
-from rgr_dist.search.tune.threshold_search import ThresholdSearch
+from rgr_dist.search.tune.threshold_search import CELL, ThresholdSearch
 
 USERS = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "0", "TUNE_GLOBAL_CHECKPOINT_S": "auto"}
 """Environment for a run config of the user's own: Tune then logs and saves its state."""
@@ -95,8 +95,8 @@ def find_threshold(
                     f"resources: a trial asks for {asked.required_resources}, which Ray has not; "
                     "where more nodes are to come, give slots"
                 )
-        if shown != (shown := search.known) and not is_silent:
-            print(shown, file=sys.stderr, flush=True)
+        if shown != (shown := search.portfolio.search(CELL).known(1)) and not is_silent:
+            print(f"{axis}: {shown}", file=sys.stderr, flush=True)
 
     # A process can go on to train another value; a class has to say how it is reset for that.
     reset = getattr(trainable, "reset_config", None)
@@ -112,11 +112,9 @@ def find_threshold(
             run_config=run_config,
         )
     found = search.threshold()
-    kept: dict[int, Any] = {}
-    for result in [results[n] for n in range(len(results) if run_config else 0)]:
-        its = flatten_dict(result.config or {})
-        if found.status == "found" and its.get(axis) == found.value and result.checkpoint:
-            kept[its[seed_key]] = result.checkpoint
+    ended = [results[number] for number in range(len(results))]
+    trials = [(flatten_dict(one.config or {}), one.checkpoint) for one in ended]
+    kept = {its[seed_key]: last for its, last in trials if last and its[axis] == found.value}
     return replace(found, checkpoints=kept)
 
 

@@ -59,11 +59,7 @@ class ScoreFile:
         return [(value, seed, score) for value, seed, score in held[1:]]
 
     def add(self, value: Any, seed: int, score: float) -> None:
-        """Write a score.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write a score."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
             first = "" if file.tell() else json.dumps(self.about)

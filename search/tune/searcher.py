@@ -22,10 +22,6 @@ class NoScore(Exception):
     """A trial has no score, and would have none if it ran again."""
 
 
-class TrainAgain(Exception):
-    """A trial has no score, and is no loss either."""
-
-
 class Unsaved:
     """What Tune does not save: running a search again resumes it from its store."""
 
@@ -45,7 +41,7 @@ class ProbeSearcher(Unsaved, Searcher):
         portfolio: the search.
         to_config: the trial's config for a probe.
         take_in: stores what a trial reported last, and tells the portfolio of it. What it raises
-            ends the search, but for ``NoScore`` and ``TrainAgain``.
+            ends the search, but for ``NoScore``.
         on_failed: called for each probe that has failed, with the last error's text.
         slots: how many trials run at once; asked before each trial.
 
@@ -105,9 +101,6 @@ class ProbeSearcher(Unsaved, Searcher):
                 self.take_in(trial_id, probe, result)
             except NoScore as reason:
                 final = str(reason)
-            except TrainAgain:
-                self._free(trial_id)
-                return
             except Exception as fault:
                 # Tune would only log it; the search must end instead, and say why.
                 self.fault = fault

@@ -20,7 +20,7 @@ from rgr_dist.search.threshold import Key, Plan
 from rgr_dist.search.tune.answer import Mode, Threshold
 from rgr_dist.search.tune.connect import fits
 from rgr_dist.search.tune.score_file import ScoreFile
-from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, TrainAgain, in_a_line
+from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher, in_a_line
 
 logger = logging.getLogger(__name__)
 CELL = "values"
@@ -39,11 +39,10 @@ class ThresholdSearch(ProbeSearcher):
     its score the last ``metric`` that it reports. ``Tuner.restore`` goes on with a searcher of its
     own; ``restore_from_dir`` with the run's folder brings what that one found into this one.
 
-    A trial in error is not suggested again: ``FailureConfig(max_failures=…)`` says how often Tune
-    retries it. A trial that ends before others do has no score, as a scheduler may have stopped it,
-    unless its function returned or it met the ``stop`` of the ``RunConfig``. It is trained again;
-    from then on trials run one at a time, as side by side they would push each other out. So a
-    scheduler only costs time here.
+    ``FailureConfig(max_failures=…)`` says how often a trial in error is retried. A trial that ends
+    before others do, though its function did not return and it did not meet the ``RunConfig``'s
+    ``stop``, may have been stopped by a scheduler: it is trained again, and from then on trials run
+    one at a time, as side by side they would push each other out.
 
     Args:
         axis: the setting's name in the config; ``model/width`` is ``width`` within ``model``.
@@ -86,14 +85,13 @@ class ThresholdSearch(ProbeSearcher):
         if mode not in ("max", "min") or seeds < 1:
             raise ValueError("give mode='max' or 'min', and at least one seed")
         self.axis, self.values, self.store = axis, values, store
-        self.measure, self.seed_key = metric, seed_key
+        self.measure, self.sense, self.seed_key = metric, mode, seed_key
         self.test = SeedTest(float(target), seeds, mode == "min", *bounds)
         self.test.check(target)
         start = (len(values) + 1) // 2 if guess is None else values.index(guess) + 1
-        axes = {1: range(1, len(values) + 1)}
         plan = Plan(
-            axes, self.test, (1, start), keep_within=None, confirm_seeds=confirm_seeds,
-            intervals=False, both_ends=True, names=values,
+            {1: range(1, len(values) + 1)}, self.test, (1, start), keep_within=None,
+            confirm_seeds=confirm_seeds, intervals=False, both_ends=True, names=values,
         )  # fmt: skip
         calls = self._config, self._take_in, self._note_error
         super().__init__(Portfolio({CELL: plan}, together=1), *calls, slots=self._slots)
@@ -188,6 +186,7 @@ class ThresholdSearch(ProbeSearcher):
         if self.has_scheduler and not has_returned and not has_met_stop:
             if iterations < self._longest:
                 self._cut(probe)
+                return
             self._unsure[probe] = iterations
         score, (value, seed) = _plain(metric), self._seed_of(probe)
         if not isinstance(score, int | float) or math.isnan(score):
@@ -199,7 +198,6 @@ class ThresholdSearch(ProbeSearcher):
             raise ValueError(f"{self._name(probe)}: {self.measure}: {error}") from None
         if self.store and probe not in self._unsure:
             self.store.add(value, seed, float(score))
-        self.errors.pop((value, seed), None)
 
     def _cut(self, probe: Probe) -> None:
         """Have a trial trained again that ended before others do."""
@@ -212,7 +210,7 @@ class ThresholdSearch(ProbeSearcher):
         self._cuts[probe] += 1
         if self._cuts[probe] > MOST_CUTS:
             raise NoScore(f"it ended before others {MOST_CUTS} times: give no scheduler")
-        raise TrainAgain
+        self._lost.clear()  # it is no loss
 
     def _note_error(self, probe: Probe, error: str) -> None:
         self.errors[self._seed_of(probe)] = error
@@ -242,11 +240,6 @@ class ThresholdSearch(ProbeSearcher):
     # ----- what it comes to
 
     @property
-    def known(self) -> str:
-        """What is known so far, such as ``width: fails at 8, passes at 16``."""
-        return f"{self.axis}: {self.portfolio.search(CELL).known(1)}"
-
-    @property
     def scores(self) -> dict[Any, dict[int, float]]:
         """Every known metric, by value and seed."""
         keys = enumerate(self.values, 1)
@@ -266,14 +259,12 @@ class ThresholdSearch(ProbeSearcher):
         why = self._why_open() if result.status == "open" else f"{self.axis}: {result.why}"
         if result.value == 1 and self.values[-1] in result.fails_above:
             why += f", yet {self.values[-1]} fails: the values run the wrong way; turn them round"
+        question: tuple[str, str, float, Mode, int]
+        question = self.axis, self.measure, self.test.target, self.sense, self.test.seeds
         return Threshold(
-            axis=self.axis,
-            metric=self.measure,
-            target=self.test.target,
-            mode="min" if self.test.minimise else "max",
-            seeds=self.test.seeds,
+            *question,
             status=result.status,
-            value=None if result.value is None else self.values[result.value - 1],
+            value=result.value and self.values[result.value - 1],
             passed=result.passed,
             failed=result.failed,
             why=why,
@@ -293,13 +284,9 @@ class ThresholdSearch(ProbeSearcher):
         for need, verdict, known in self.portfolio.search(CELL).decisions:
             value = self.values[need.key.value - 1]
             lost = [seed for its, seed in self.errors if its == value and seed not in known]
-            if verdict == "open" and lost:
-                error = in_a_line(self.errors[value, min(lost)])
-                return f"{self.axis} = {value}, seed {min(lost)}: {error}"
-        return (
-            "the Tuner ended before the search: give num_samples=-1 and no time budget, and go on "
-            "by Tuner.restore, or with this search in a new Tuner"
-        )
+            if verdict == "open" and (seed := min(lost, default=None)) is not None:
+                return f"{self.axis} = {value}, seed {seed}: {in_a_line(self.errors[value, seed])}"
+        return "the Tuner ended first: give num_samples=-1 and no time budget, and restore it"
 
     def _warn_of_equal_seeds(self) -> None:
         """Warn if seeds change nothing, but for scores at a bound."""
