@@ -27,6 +27,9 @@ from rgr_dist.paper import LAWS as PUBLISHED
 from rgr_dist.paper import is_narrow
 from rgr_dist.search.seed_test import t_interval
 
+MISSES = 3.0
+"""A law that cells miss by so many times what chance explains does not describe them."""
+
 
 def finding(results: StudyResults) -> str:
     """The finding of a study of layers, accuracy, step limits or thresholds.
@@ -49,7 +52,8 @@ def _growth(results: StudyResults) -> str:
     if found.empty:
         return _no_threshold(table)
     so_far = " so far" if (table["status"] == "open").any() else ""
-    if group is not None and group.laws and group.cells["scale"].nunique() > 1:
+    told = group is not None and group.laws and (group.is_ranked or not _is_missed(group))
+    if group is not None and told and group.cells["scale"].nunique() > 1:
         over = f"over {plural(len(group.cells), 'cell')}{so_far}"
         return f"{in_brief(told_law(group))} {over}."
     first = found.iloc[0]
@@ -60,6 +64,9 @@ def _growth(results: StudyResults) -> str:
             plural(first["h_star"], "head"),
         )
         return f"At {at}, {heads} need D_K* = {width}{so_far}."
+    if len(found) <= 3 and found["cell"].nunique() == len(found):
+        widths = [f"{row['D_K']} at {row['cell']}" for row in found.to_dict("records")]
+        return f"D_K* is {', '.join(widths[:-1])} and {widths[-1]}{so_far}."
     least, most = found["D_K"].min(), found["D_K"].max()
     return f"D_K* lies between {least} and {most} in {plural(len(found), 'cell')}{so_far}."
 
@@ -158,6 +165,11 @@ def main_group(results: StudyResults) -> Group | None:
     return next(alike, None)
 
 
+def _is_missed(group: Group) -> bool:
+    """Whether the cells scatter about the first law by far more than chance explains."""
+    return group.noise is not None and group.laws[0].scatter > MISSES * group.noise
+
+
 def noise_sentence(results: StudyResults) -> str:
     """How far the cells scatter about the first law, beside what chance explains; else empty."""
     group = main_group(results)
@@ -165,7 +177,8 @@ def noise_sentence(results: StudyResults) -> str:
         return ""
     scatter, noise = (f"{100 * share:.0f} %" for share in (group.laws[0].scatter, group.noise))
     law = "the best law" if group.is_ranked else "this law"
-    return f"The cells scatter by {scatter} about {law}; seeds and whole numbers explain {noise}."
+    misses = ", so it does not describe them" * _is_missed(group)
+    return f"Cells scatter by {scatter} about {law}; seeds and whole d_k explain {noise}{misses}."
 
 
 def which_law(results: StudyResults) -> str:
@@ -175,7 +188,7 @@ def which_law(results: StudyResults) -> str:
         return ""
     if not group.is_ranked:
         few = plural(len(group.cells), "cell")
-        return f"It takes {LEAST_CELLS} cells to choose between laws; here are {few}."
+        return f"{few} are too few to choose between laws; that takes {LEAST_CELLS}."
     alike = [law.formula for law in group.alike]
     if len(alike) == 1:
         return f"Of {len(group.laws)} laws these cells single out {alike[0]}."
@@ -195,6 +208,7 @@ def caveat(results: StudyResults) -> str:
         return ""
     ours = with_limits(line.slope, line.low, line.high)
     return (
-        f"Without d_model = 16, m > 64, as the paper fits, D_K* ≈ {ours} · m′ log₂ m / d_model "
-        f"over {line.n} cells; the paper has {three_digits(PUBLISHED['D_K_wide'].slope)}."
+        "Leaving out cells of d_model = 16 and m > 64, as the paper does, D_K* ≈ "
+        f"{ours} · m′ log₂ m / d_model over {line.n} cells; the paper has "
+        f"{three_digits(PUBLISHED['D_K_wide'].slope)}."
     )

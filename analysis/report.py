@@ -124,13 +124,17 @@ def terms(study: Study) -> str:
     record, search = study.record, study.search
     passes = f"{'≤' if record.minimised else '≥'} {search.target:g}"
     steps = span([cell.training.max_steps for cell in study.cells])
-    said = "D_K = h · d_k: total key width of h heads. "
+    degrees = {cell.graph.degree for cell in study.cells if cell.family == "regular"}
+    relations = "m′ relations among them" + ", r of each item" * (len(degrees) > 1)
+    said = f"A cell (m, d_model): m items in d_model dimensions, {relations}. "
+    said += "D_K = h · d_k: total key width of h heads. "
     if record.finds_thresholds:
         said += (
-            f"D_K*: the smallest that passes (mean test {record.score} {passes} over "
-            f"{plural(search.seeds, 'seed')}, within {steps} steps), at h* heads. "
+            "D_K*: the smallest at which a trained layer recovers the relations (mean test "
+            f"{record.score} {passes} over {plural(search.seeds, 'seed')}, within {steps} steps); "
+            "h*: how many heads that takes."
         )
-    return f"{said}A cell (m, d_model): m items in d_model dimensions, m′ relations among them."
+    return said
 
 
 # What a page holds
@@ -245,8 +249,8 @@ def cells(results: StudyResults) -> Section:
     fresh = results.study.search.confirm_seeds
     caption = (
         f"D_K* [interval over {plural(results.study.search.seeds, 'seed')}]; h* [the head counts "
-        "that cannot be told from it]. A certificate has two widths that were trained, with their "
-        "mean scores: one that passes, and the next smaller one, which fails."
+        "that do as well, by a paired t-test]. A certificate has two widths that were trained, "
+        "with their mean scores: one that passes, and the next smaller one, which fails."
         + f" Confirmed: D_K* passes on {fresh} fresh seeds too."
         * ("confirmed" in rows)
     )
@@ -293,8 +297,8 @@ def heads(results: StudyResults) -> Section | None:
     drawn = Figure(
         "heads",
         "The smallest D_K that passes at each head count; bars are intervals over seeds, the "
-        "largest mark is D_K*. An arrow starts at the smallest width not ruled out: no width that "
-        "was allowed passes, or none near D_K* does.",
+        "largest mark is D_K*. An arrow: more than this; no width that was allowed passes, or none "
+        "near D_K* does.",
         partial(draw_heads, table, _names(results.study)),
         table["cell_id"].nunique(),
     )
@@ -364,8 +368,7 @@ def which_law(results: StudyResults) -> Section | None:
     caption = "Laws fitted to the intervals between the failing and the passing width."
     drawn = Figure(
         "h-star",
-        "h* of each cell against m′ / d_model; a bar spans the head counts that cannot be told "
-        "from it.",
+        "h* of each cell against m′ / d_model; a bar spans the head counts that do as well.",
         partial(draw_h_star, found),
     )
     return Section(

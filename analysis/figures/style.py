@@ -197,7 +197,7 @@ def log_axis(ax: Axes, which: Literal["x", "y"], values: Iterable[Any], label: s
 def ticks_of(low: float, high: float, most: int = 5) -> list[float]:
     """Powers of two, thinned to ``most``; where few fit, round numbers between them."""
     powers = [2.0**k for k in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)]
-    if len(powers) > 2:
+    if len(powers) > 1:
         return powers[:: math.ceil(len(powers) / most)]
     step = next(
         s * 10.0**k for k in range(-3, 6) for s in (1, 2, 5) if high - low < 4 * s * 10.0**k
