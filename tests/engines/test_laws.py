@@ -67,7 +67,20 @@ ROWS = [
     *(("compiled", task) for task in TASKS if not task.startswith("softmax")),
     *(("fused", task) for task in TASKS if task not in ("a layer of the zoo", "facts")),
 ]
-row = pytest.mark.parametrize(("engine", "task"), ROWS, ids=lambda part: part.replace(" ", "-"))
+COMPILED_FAST = ("max", "facts")  # torch compiles each task for ten to twenty seconds
+row = pytest.mark.parametrize(
+    ("engine", "task"),
+    [
+        pytest.param(
+            *one,
+            marks=(pytest.mark.slow,)
+            if one[0] == "compiled" and one[1] not in COMPILED_FAST
+            else (),
+        )
+        for one in ROWS
+    ],
+    ids=lambda part: part.replace(" ", "-"),
+)
 SEEDS = (0, 3, 7)
 
 

@@ -88,6 +88,7 @@ def test_a_nested_axis_with_the_users_run_config_checkpoints_and_store(
         find_threshold(train, "model/width", WIDTHS, **other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_sent")
 @pytest.mark.filterwarnings("ignore:unclosed file")  # Tune leaves the logs of what it ends open
 def test_a_class_that_does_not_end_by_itself_ends_by_its_stop() -> None:
@@ -120,7 +121,9 @@ def test_a_trial_that_fits_nowhere_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("_sent")
-@pytest.mark.parametrize("values", [[0.1, 0.25, 0.5, 1.0], [8, 4, 2, 1]])
+@pytest.mark.parametrize(
+    "values", [pytest.param([0.1, 0.25, 0.5, 1.0], marks=pytest.mark.slow), [8, 4, 2, 1]]
+)
 def test_shares_and_falling_ranks(values: list[float]) -> None:
     def share(config: dict[str, Any]) -> None:
         at = values.index(config["share"])
