@@ -63,8 +63,16 @@ def write_page(study: Study, store: Store, state: str | None = None) -> str:
 
 
 def publish(results: StudyResults, store: Store, state: str | None = None) -> str:
-    """Write the page and its tables into the store; returns the page's address."""
-    folder, tables = f"studies/{results.study.name}/report", files(results)
+    """Write the page and its tables into the store, and above them the two at the centre of all.
+
+    Returns:
+        The page's address.
+    """
+    study = results.study
+    for name, table in {"thresholds": thresholds, "best": best}.items():
+        content = table(results).to_parquet()
+        store.write_bytes(f"studies/{study.name}/{name}.parquet", content, sync=False)
+    folder, tables = f"studies/{study.name}/report", files(results)
     page = page_of(results, [*tables], state)
     for name, file in (tables | {"index.html": page.encode()}).items():
         store.write_bytes(f"{folder}/{name}", file, sync=False)
@@ -105,7 +113,7 @@ def headline(results: StudyResults) -> str:
 def files(results: StudyResults) -> dict[str, bytes]:
     """The tables of a study as CSV, and its YAML, by name."""
     tables = {"probes": probes(results)}
-    if results.study.record.finds_thresholds:
+    if results.study.record.finds == "D_K":
         told = {"best": best(results), "thresholds": thresholds(results), "laws": laws(results)}
         tables = told | tables
     else:
@@ -128,7 +136,7 @@ def terms(study: Study) -> str:
     relations = "m′ relations among them" + ", r of each item" * (len(degrees) > 1)
     said = f"A cell (m, d_model): m items in d_model dimensions, {relations}. "
     said += "D_K = h · d_k: total key width of h heads. "
-    if record.finds_thresholds:
+    if record.finds == "D_K":
         said += (
             "D_K*: the smallest at which a trained layer recovers the relations (mean test "
             f"{record.score} {passes} over {plural(search.seeds, 'seed')}, within {steps} steps); "

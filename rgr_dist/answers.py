@@ -45,16 +45,10 @@ class Explanation(Answer):
     def __init__(
         self, sections: Mapping[str, list[dict[str, Any]]], facts: Mapping[str, Any]
     ) -> None:
-        decisions, ends = map(pd.DataFrame, sections.values())
+        self.decisions, self.ends = map(pd.DataFrame, sections.values())
+        self.facts = dict(facts)
         said = [f"{name.replace('_', ' ')}: {value}" for name, value in facts.items()]
-        super().__init__(said, decisions)
-        self.decisions, self.ends, self.facts = decisions, ends, dict(facts)
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()}\n{self.ends!r}"
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() + as_html([], self.ends)
+        super().__init__(said, self.decisions)
 
 
 class Curves(Answer):

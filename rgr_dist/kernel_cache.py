@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,7 +26,8 @@ PACKAGE = Path(__file__).parent
 SOURCES = "problem/*.py", "models/f1.py", "engines/schedule.py", "engines/fused/**/*.py"
 """All files with kernels, and with the types and constants compiled into them."""
 ROOM = 2**24
-"""Bytes that must be free where kernels are kept; all kernels together take 13 million."""
+"""Bytes that must be free where kernels are kept, since Numba raises where there is no room for
+one; all together take 13 million."""
 
 
 def cached_kernel(**options: Any) -> Callable[[Function], Function]:
@@ -81,15 +83,9 @@ def _roots() -> Iterator[Path]:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether kernels can be written to the folder, which is created if need be.
-
-    Tries to write ``ROOM`` bytes, since Numba raises where there is no room for a kernel.
-    """
+    """Whether kernels can be written to the folder, which is created if need be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(ROOM))
-            file.flush()
-            return True
+        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > ROOM
     except OSError:
         return False

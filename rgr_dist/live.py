@@ -39,13 +39,11 @@ class LiveView(View):
     Args:
         console: where to draw; a table if it is a terminal or a notebook, else a line for each
             finding.
-        on_stored: called with how far the study is, after its tables have been written.
+        tell: called with how far the study is, whenever that is drawn.
     """
 
-    def __init__(
-        self, console: Console, on_stored: Callable[[str], None] = lambda words: None
-    ) -> None:
-        self.console, self.on_stored = console, on_stored
+    def __init__(self, console: Console, tell: Callable[[str], None] = lambda words: None) -> None:
+        self.console, self.tell = console, tell
         self._drawn, self._said, self._began = 0.0, time.monotonic(), time.monotonic()
         self._phase, self._words, self._share = "", "", 0.0
         self._brackets: Table | None = None
@@ -85,10 +83,6 @@ class LiveView(View):
         """Print a line on standard error."""
         print(f"rgr: {on_one_line(text)}", file=sys.stderr)
 
-    def stored(self) -> None:
-        """Call ``on_stored``."""
-        self.on_stored(self._words)
-
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Draw the state of the study, unless it was drawn a moment ago."""
         now = time.monotonic()
@@ -101,6 +95,8 @@ class LiveView(View):
         self._words = self._in_words(
             sum(forecast(study, portfolio, self._played), Forecast()), summary
         )
+        if summary.runs:
+            self.tell(self._words)
         if self._is_live or self.console.is_jupyter:
             self._brackets = bracket_table(study, portfolio)
             if self.console.is_jupyter:
@@ -158,7 +154,7 @@ class LiveView(View):
 
 def _finding(study: Study, search: Search) -> str:
     """What a finished search of a cell has found."""
-    if not study.record.finds_thresholds:  # a curve is measured, not a threshold
+    if study.record.finds != "D_K":  # a curve is measured, not a threshold
         return "every split has run"
     best = search.best()
     if best is None:
@@ -172,7 +168,7 @@ def _finding(study: Study, search: Search) -> str:
 
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head count: brackets on d_k as they close."""
-    by_accuracy = not study.record.finds_thresholds
+    by_accuracy = study.record.finds != "D_K"
     legend = Text("mean accuracy at the largest D_K so far (number of seeds)")
     if not by_accuracy:
         meant = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]

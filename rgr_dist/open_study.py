@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
+from rgr_dist.analysis.wording import plural
 from rgr_dist.answers import Answer, Curves, Explanation, as_html
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.search import Search
 from rgr_dist.study.select import CellName, cell_named, heads_named
 from rgr_dist.study.study import Study as Resolved
 from rgr_dist.study.study_file import parse_study
@@ -42,9 +42,8 @@ def load(
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    store = store if isinstance(store, Store) else Store(store)
-    given = [overrides] if isinstance(overrides, str) else [*overrides]
-    return Study.of(store.study(str(source), given), store)
+    given, opened = [overrides] if isinstance(overrides, str) else [*overrides], _opened(store)
+    return Study.of(opened.study(str(source), given), opened)
 
 
 def run(
@@ -68,7 +67,7 @@ def run(
     if not isinstance(study, Study):
         study = load(study, overrides, store or "results")
     elif store is not None:
-        study = Study.of(study.study, store if isinstance(store, Store) else Store(store))
+        study = Study.of(study.study, _opened(store))
     return study.run(**how)
 
 
@@ -92,6 +91,10 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Answer:
         [Side(name, each._results, each.cells) for name, each in zip(names, pair, strict=True)]
     )
     return Answer([sentence(table)], table)
+
+
+def _opened(store: Store | str | Path) -> Store:
+    return store if isinstance(store, Store) else Store(store)
 
 
 class Study:
@@ -123,7 +126,7 @@ class Study:
         if not isinstance(document, Mapping | None):
             raise StudyError(f"{document}: not the keys of a study; rgr.load reads a study's file")
         self.study = parse_study({**(document or {}), **keys})
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store = _opened(store)
 
     @classmethod
     def of(cls, study: Resolved, store: Store) -> Self:
@@ -142,14 +145,8 @@ class Study:
         """The study's cells."""
         return self.study.cells
 
-    @property
-    def search(self) -> Search:
-        """How the study searches its cells."""
-        return self.study.search
-
     def __repr__(self) -> str:
-        count = len(self.cells)
-        cells = f"{count} cell{'' if count == 1 else 's'}"
+        cells = plural(len(self.cells), "cell")
         return f"<study {self.name}: {cells}, stored in {self.store.root}>"
 
     def _repr_html_(self) -> str:
@@ -213,7 +210,7 @@ class Study:
         return listed(best(self._results), BEST, self.study)
 
     def to_yaml(self) -> str:
-        """The study file, with the defaults of what it uses written out."""
+        """The keys of the study file, with what overrides changed."""
         return self.study.to_yaml()
 
     def explain(self, cell: CellName | None = None, h: int | Sequence[int] = ()) -> Explanation:
@@ -244,10 +241,13 @@ class Study:
         """
         from rgr_dist.analysis.growth import predictions
 
-        if self.study.record.finds != "D_K":
-            raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
+        self._check_finds_D_K()
         sizes = {"m": [m], "d_model": [d_model], "n_edges": [m if edges is None else edges]}
         return predictions(self._results, pd.DataFrame(sizes))
+
+    def _check_finds_D_K(self) -> None:
+        if self.study.record.finds != "D_K":
+            raise StudyError(f"{self.name}: only studies of thresholds D_K have laws and predict")
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
         heads = np.atleast_1d(np.asarray(h))
@@ -276,8 +276,7 @@ class Study:
         from rgr_dist.analysis.findings import noise_sentence, which_law
         from rgr_dist.analysis.growth import laws
 
-        if self.study.record.finds != "D_K":
-            raise StudyError(f"{self.name}: only studies of thresholds D_K have laws")
+        self._check_finds_D_K()
         said = (noise_sentence(self._results), which_law(self._results))
         return Answer([line for line in said if line], laws(self._results))
 

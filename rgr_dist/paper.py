@@ -26,16 +26,6 @@ def compression(m: int, d_model: int, n_edges: int | None = None) -> float:
     return (m if n_edges is None else n_edges) / d_model
 
 
-def information(m: int, d_model: int, n_edges: int | None = None) -> float:
-    """Predictor of D_K* in the bound of App. B.4: m′ log₂(m² / m′) / d_model.
-
-    It takes that many bits per embedding dimension to single out a graph of m′ edges. For a
-    permutation this equals ``capacity_scale``.
-    """
-    m_edges = m if n_edges is None else n_edges
-    return m_edges * math.log2(m**2 / m_edges) / d_model
-
-
 @dataclass(frozen=True)
 class PublishedLaw:
     """A fitted line as the paper prints it.

@@ -90,7 +90,7 @@ def test_it_shows_itself(study: rgr.Study) -> None:
     page = study._repr_html_()
     assert page.startswith("<p>&lt;study small")
     assert page.count("<tr") == 3
-    assert (study.name, len(study.cells), study.search.seeds) == ("small", 2, 3)
+    assert (study.name, len(study.cells), study.study.search.seeds) == ("small", 2, 3)
 
 
 def test_a_study_from_keywords_is_checked_as_a_file_is(
@@ -99,7 +99,7 @@ def test_a_study_from_keywords_is_checked_as_a_file_is(
     keys = {"name": "small", "cells": [{"m": 16, "d_model": 8}], "search": {"heads": [1, 2]}}
     made = rgr.Study(keys, store=tmp_path, training={"max_steps": 2000})
     assert made.cells[0].training.max_steps == 2000
-    assert rgr.Study(**keys).search.heads == (1, 2)
+    assert rgr.Study(**keys).study.search.heads == (1, 2)
     path = tmp_path / "again.yaml"
     path.write_text(made.to_yaml())
     assert rgr.load(path).study == made.study

@@ -17,16 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich import get_console
 
-from rgr_dist.cli import (
-    checking,
-    comparing,
-    figures,
-    new_files,
-    results,
-    running,
-    theory,
-    tuning,
-)
+from rgr_dist.cli import comparing, prepare, results, running, theory
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError, typed
 
@@ -39,20 +30,20 @@ app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Prepare": {
-        running.studies: "rgr studies",
-        new_files.init: "rgr init mine   |   rgr init mine --layer",
-        running.plan: "rgr plan base-grid",
+        prepare.studies: "rgr studies",
+        prepare.init: "rgr init mine   |   rgr init mine --layer",
+        prepare.plan: "rgr plan base-grid",
     },
     "Run and check": {
         running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
-        tuning.tune: "rgr tune quickstart --trials 20",
-        checking.verify: "rgr verify --store results",
+        running.tune: "rgr tune quickstart --trials 20",
+        running.verify: "rgr verify --store results",
     },
     "Look at results": {
         results.thresholds: "rgr thresholds base-grid --format json",
         results.fit: "rgr fit base-grid   |   rgr fit base-grid --at m=300,d_model=48",
         results.report: "rgr report base-grid",
-        figures.figures: "rgr figures base-grid --figure law --format pdf",
+        results.figures: "rgr figures base-grid --figure law --format pdf",
         comparing.compare: "rgr compare base-grid softmax",
         results.explain: "rgr explain base-grid --cell 64,16 --heads 2",
         results.runs: "rgr runs base-grid --failed   |   rgr runs base-grid --format csv",

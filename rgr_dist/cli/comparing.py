@@ -45,7 +45,7 @@ def compare(
     if figures is not None:
         from rgr_dist.analysis.figures.beside import beside
         from rgr_dist.analysis.figures.style import Figure
-        from rgr_dist.cli.figures import write_files
+        from rgr_dist.cli.results import write_files
 
         stem = f"{Path(one).stem}-{Path(other or by or one).stem}"
         write_files([Figure("beside", sentence(table), partial(beside, table))], stem, figures)

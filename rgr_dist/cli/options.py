@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,25 +73,6 @@ def opened(
     yield resolved, store
     for line in store.left_out:
         say_error(line)
-
-
-def check_output(option: str, path: Path, ending: str = "") -> None:
-    """Make sure that a new file is local, and takes the place of no folder, pipe or device.
-
-    Args:
-        ending: what its name must end in.
-
-    Raises:
-        UserError: it is a URI or would take such a place, or its name has another ending.
-    """
-    if re.match(r"(file|s3|gs|gcs|abfss?|hdfs|https?):/", str(path)):  # Path makes one slash of two
-        raise UserError(f"{option} {path}: a URI; give a local path")
-    if path.exists() and not path.is_file():
-        raise UserError(
-            f"{option} {path}: it is there, and no file; remove it, or give another name"
-        )
-    if not path.name.endswith(ending):
-        raise UserError(f"{option} {path}: give a name that ends in {ending}")
 
 
 def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> tuple[str, str]:

@@ -1,10 +1,12 @@
-"""The verbs that show what was found: thresholds, runs, fit, report, explain."""
+"""The verbs that show what was found: thresholds, runs, fit, report, figures, explain."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,6 +27,7 @@ from rgr_dist.cli.options import (
 from rgr_dist.faults import UserError, shown
 
 if TYPE_CHECKING:
+    from rgr_dist.analysis.figures.style import Figure
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
 
@@ -196,6 +199,47 @@ def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
 
     with stored_results(study, set_, out) as (results, store):
         print(shown(publish(results, store)))
+
+
+def figures(
+    study: StudyName,
+    figure: Annotated[
+        list[str] | None, typer.Option(help="One of the report's figures; all by default.")
+    ] = None,
+    kind: Annotated[
+        Literal["pdf", "svg", "png"], typer.Option("--format", help="What to draw.")
+    ] = "pdf",
+    width: Annotated[
+        float | None,
+        typer.Option(
+            min=1, max=50, help="Inches; by default one column of a paper (3.3), or two (6.9)."
+        ),
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path(),
+    out: Out = "results",
+    set_: Set = None,
+) -> None:
+    """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
+    from rgr_dist.analysis.report import figures_named
+
+    with stored_results(study, set_, out) as (results, _):
+        drawn = figures_named(results, figure or ())
+    for path in write_files(drawn, results.study.name, to, kind, width):
+        print(shown(str(path)))
+
+
+def write_files(
+    drawn: Sequence[Figure], stem: str, to: Path, kind: str = "pdf", width: float | None = None
+) -> list[Path]:
+    """Write figures into a folder as ``STEM-NAME.KIND``; returns the files."""
+    os.environ.pop("MPLBACKEND", None)  # files need no window, nor one that is there
+    from rgr_dist.analysis.figures.style import as_file
+
+    to.mkdir(parents=True, exist_ok=True)
+    paths = [to / f"{stem}-{figure.name}.{kind}" for figure in drawn]
+    for path, figure in zip(paths, drawn, strict=True):
+        path.write_bytes(as_file(figure, kind, width))
+    return paths
 
 
 def explain(

@@ -1,12 +1,11 @@
-"""The verbs that list the shipped studies, plan a study and run one."""
+"""The verbs that write to a store or check it: run, tune, verify."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from rgr_dist.cli.options import (
     Address,
     Cpus,
     How,
+    OneCell,
     Out,
     Set,
     StudyName,
@@ -23,6 +23,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
+from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,58 +32,10 @@ if TYPE_CHECKING:
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
 
-
 LEAST_CELLS = 4
 """With fewer thresholds a fit says little."""
 REPORT_AFTER = 60.0
 """Seconds after which the report of a running study is first written."""
-
-
-def studies(how: How = Format.TABLE) -> None:
-    """The studies that ship: what each asks, where the paper asks it, and what it costs."""
-    from rgr_dist.study.shipped import about
-    from rgr_dist.study.yaml_document import shipped_studies
-
-    print_listing({"studies": [*map(about, shipped_studies())]}, how)
-
-
-def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
-    """What a study would train: what is done, failed and left, steps, time. Starts nothing."""
-    from rgr_dist.planning.listing import plan_study
-
-    with opened(study, set_, out, may_be_new=True) as (resolved, store):
-        cells, facts = plan_study(resolved, store)
-    if how is Format.TABLE:
-        read = {"read": "; ".join(resolved.read)} if resolved.read else {}
-        facts = read | _in_words(facts, as_typed(study, out, set_))
-    print_listing({"cells": cells}, how, facts=facts)
-
-
-def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
-    """The totals of a plan in words.
-
-    Args:
-        asked: the study with its options, as they are typed.
-    """
-    import humanize
-
-    from rgr_dist.analysis.wording import plural, rough_time
-
-    done = plural(facts["runs_done"], "run")
-    if failed := facts["runs_failed"]:
-        done += f"; {failed:,} failed, and rgr run {asked} tries them again"
-    if not facts["runs_left"]:
-        return {"done": done, "left": "nothing"}
-    time = rough_time(facts["core_seconds_left"] / facts["cores_here"])
-    by = "stored runs" if facts["is_measured"] else "a rough guess, as no run of it is stored yet"
-    return {
-        "done": done,
-        "left": f"about {plural(facts['runs_left'], 'run')}, "
-        f"{humanize.intword(facts['steps_left'])} steps, if thresholds lie where the law expects "
-        "them; several times more if they lie elsewhere",
-        "time": f"about {time} of training on the {plural(facts['cores_here'], 'core')} here, by "
-        f"{by}; starting and the report add 15 to 30 seconds",
-    }
 
 
 def run(
@@ -171,7 +124,7 @@ def _tell(
         say(headline(results))
     if study.record.finds == "D_K":
         print_thresholds(study, {"best": best(results)})
-    use = f"{plural(summary.workers, 'worker')}, training {summary.utilisation:.0%} of the time"
+    use = plural(summary.workers, "worker")
     trained = plural(summary.runs - summary.failed, "run")
     trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:
@@ -192,4 +145,56 @@ def _tell(
             say_error(line.replace(" failed:", f" failed{when}:", 1))
         which = "it" if failed == 1 else "them"
         say_error("next:", f"rgr runs {asked} --failed lists {which}, rgr run {asked} tries again")
+        raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def tune(
+    study: StudyName,
+    out: Out = "results",
+    cell: OneCell = None,
+    trials: Annotated[int, typer.Option(min=1, help="Protocols to try, in all.")] = 40,
+    cpus: Cpus = None,
+    address: Address = "local",
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """Tune the training protocol by Optuna: learning rate, sharpness, initial scale.
+
+    Run it again to continue.
+    """
+    from rgr_dist.running.cluster import Execution
+    from rgr_dist.study.select import cells_named
+
+    with opened(study, set_, out, may_be_new=True) as (resolved, store):
+        cells = resolved.cells if cell is None else cells_named(resolved, cell)
+    if any(one.record.finds != "D_K" or one.record.algorithm or one.record.room for one in cells):
+        raise UserError(f"{study}: only the training of models of D_K is tuned")
+    with silent_output():
+        from rgr_dist.tuning.protocol import tune_protocol
+
+        rows, facts = tune_protocol(
+            resolved, store, cells, trials, Execution(cpus, address), say_error
+        )
+    if facts["training"]:
+        keys = [f"training.{key}={value}" for key, value in facts["training"].items()]
+        tuned = [*(set_ or ()), f"name={resolved.name}-tuned", *keys]
+        facts["to_use_it"] = f"rgr run {as_typed(study, out, tuned)}"
+    print_listing({"trials": rows}, how, facts=facts)
+    if sum(row["state"] == "complete" for row in rows) < trials:
+        say_error(f"some trials failed; rgr runs {as_typed(study, out, set_)} --failed says why")
+        raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def verify(out: Out = "results", how: How = Format.TABLE) -> None:
+    """Parts that cannot be read, and rows of one run that disagree. The exit status is then 3."""
+    from rgr_dist.store.store import Store
+    from rgr_dist.store.verify import verify as problems_of
+
+    store = Store(out)
+    if not store.exists:
+        raise UserError(f"--store {out}: there is no store; give the folder or URI of one")
+    problems, facts = problems_of(store)
+    columns = ["file", "run_id", "problem"]
+    print_listing({"problems": problems}, how, facts=facts, columns=columns)
+    if problems:
         raise typer.Exit(EXIT_FAILED_RUNS)

@@ -44,7 +44,7 @@ def explain_cell(
     }
     if lost := failures(runs):
         facts["failures"] = lost
-    if (best := known.best()) and study.record.finds_thresholds:
+    if (best := known.best()) and study.record.finds == "D_K":
         result = known.result(best.arm)
         facts["found"] = (
             f"{'' if facts['finished'] else 'so far, '}smallest D_K = {best.arm * best.value} "

@@ -8,19 +8,9 @@ from typing import Any
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.threshold import Key, ProbeResult, Result
-from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
-
-
-def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
-    """Write the tables that follow from the study and its runs.
-
-    Raises:
-        StoreError: they could not be stored.
-    """
-    store.write_study_table(study.name, "thresholds", threshold_rows(study, portfolio))
 
 
 def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:

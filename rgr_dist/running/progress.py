@@ -19,12 +19,9 @@ class Summary:
         steps: training steps taken this time.
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
-        seconds: from ``started`` to the end of the last probe.
         workers: how many probes can run at once at present.
-        worker_seconds: seconds since ``started``, summed over workers.
         failures: each run that failed, with its reason in a line.
         started: when the first worker was ready; until then, when Ray was.
-        busy_until: when every worker last had a probe.
         paced_from, reported: when the first reported run began to train, after workers had
             started and kernels were compiled; and when a run was last reported.
     """
@@ -35,25 +32,16 @@ class Summary:
     steps: int = 0
     work: float = 0.0
     train_seconds: float = 0.0
-    seconds: float = 0.0
     workers: int = 0
-    worker_seconds: float = 0.0
     failures: list[str] = field(default_factory=list)
     started: float = 0.0
-    busy_until: float = 0.0
     paced_from: float | None = None
     reported: float = 0.0
-    _is_ready: bool = False
 
     @property
-    def utilisation(self) -> float:
-        """Share of the workers' time that they spent training."""
-        return self.train_seconds / self.worker_seconds if self.worker_seconds else 0.0
-
-    @property
-    def tail(self) -> float:
-        """Seconds at the end in which there were fewer probes than workers."""
-        return self.seconds - max(0.0, self.busy_until - self.started)
+    def seconds(self) -> float:
+        """Seconds from the first worker to the last report."""
+        return max(0.0, self.reported - self.started)
 
     def seconds_for(self, work: float) -> float | None:
         """Seconds that so much more work will take, at the pace of the runs reported so far; None
@@ -62,22 +50,6 @@ class Summary:
             return None
         pace = (self.reported - self.paced_from) / self.work
         return max(0.0, work * pace - (time.monotonic() - self.reported))
-
-    def start(self, workers: int) -> None:
-        """Note that Ray is there, and that workers start now."""
-        self.workers, self.started = workers, time.monotonic()
-
-    def ready(self) -> None:
-        """Note that a worker is ready; time before the first one does not count."""
-        if not self._is_ready:
-            self._is_ready, self.started = True, time.monotonic()
-            self.seconds = self.worker_seconds = 0.0
-
-    def look(self, workers: int) -> None:
-        """Note that there are so many workers now."""
-        seconds = time.monotonic() - self.started
-        self.worker_seconds += self.workers * (seconds - self.seconds)
-        self.workers, self.seconds = workers, seconds
 
 
 class View:
@@ -91,6 +63,3 @@ class View:
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Called after every wave and about once a second."""
-
-    def stored(self) -> None:
-        """Called after the study's tables have been written, which is every ten seconds."""

@@ -8,15 +8,11 @@ from typing import Any
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
 from rgr_dist.planning.search_of import Feed
-from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.search.portfolio import Portfolio, Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
-
-TABLES_EVERY = 10.0
-"""Seconds between writes of the study's tables while it runs."""
 
 
 class Recorder:
@@ -32,7 +28,6 @@ class Recorder:
         self.study, self.store, self.view = study, store, view
         self.portfolio, self.summary = portfolio, summary
         self.feed = Feed(study, portfolio)
-        self._tables_written = time.monotonic()
 
     def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         """Take in the rows of a trial: those of its runs, and those read off at other step limits.
@@ -56,10 +51,6 @@ class Recorder:
                 self.portfolio.tell_failed(probe.cell, probe.key, [row["seed"]])
             else:
                 self.feed.tell(row)
-        if time.monotonic() - self._tables_written > TABLES_EVERY:
-            write_tables(self.study, self.store, self.portfolio)
-            self.view.stored()
-            self._tables_written = time.monotonic()
         self.show()
 
     def record_lost(self, probe: Probe, engine: str, device: str, why: str) -> None:

@@ -10,7 +10,6 @@ from rgr_dist.engines.choose import check_engine
 from rgr_dist.faults import RunBroken
 from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.search_of import StoredSearch, left_by_failures, stored_search
-from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.cluster import Execution, Pulse, connect, slots_of
 from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
@@ -31,7 +30,7 @@ LONGEST_LOOK_AWAY = 5.0
 def run_study(
     study: Study, store: Store, view: View | None = None, execution: Execution | None = None
 ) -> Summary:
-    """Train what the study still needs, and leave its tables in the store.
+    """Train what the study still needs; the store then has the study as resolved.
 
     Every row is stored before the search learns of it. If Ray or the process dies, running
     the study again continues from what was stored. Runs that failed before are tried again.
@@ -67,14 +66,12 @@ def run_study(
             with connect(execution.address, execution.cpus, execution.gpus) as workers:
                 view.phase("starting workers")
                 store.append(search.implied)
-                summary.start(workers)
+                summary.workers, summary.started = workers, time.monotonic()
                 _train(study, search, store, view, execution, summary)
-                summary.look(summary.workers)
             store.compact()
             search = stored_search(study, store)  # as a later reader finds it
         summary.left_failed = left_by_failures(study, search)
         store.write_study(study)
-        write_tables(study, store, search.portfolio)
         return summary
 
 
@@ -121,7 +118,7 @@ def _train(
         """How many probes to hand out at once now; one extra on a cluster, so that it can grow."""
         is_cluster = execution.address != "local"
         if is_cluster:
-            summary.look(slots_of(execution.cpus, gpus))
+            summary.workers = slots_of(execution.cpus, gpus)
         portfolio.slots = 1 if gpus else summary.workers  # on a GPU, lanes are fast side by side
         return summary.workers + (is_cluster and summary.workers != execution.cpus)
 
@@ -130,16 +127,14 @@ def _train(
         pulse.check()
         reports = sum(trial.last_result.get("training_iteration", 0) for trial in trials)
         now = time.monotonic()
+        if reports and not (heard or summary.runs):  # the first worker is there
+            summary.started = now
         silent = silent + min(now - looked, LONGEST_LOOK_AWAY) if reports == heard else 0.0
         heard, looked = reports, now
         if silent > STALLED_AFTER:
             raise RunBroken(f"no trial was heard of for {STALLED_AFTER:.0f} seconds")
-        if len(searcher.probes) >= summary.workers:
-            summary.busy_until = now
-        if reports:
-            summary.ready()
-            if not summary.runs:
-                view.phase("first runs (on first use, compiling kernels)")
+        if reports and not summary.runs:
+            view.phase("first runs (on first use, compiling kernels)")
         recorder.show()
 
     searcher = ProbeSearcher(portfolio, config_of, recorder.record, on_failed=failed, slots=slots)

@@ -1,7 +1,7 @@
 """The stored tables: their columns, and what each says.
 
-``RUNS`` is the raw record, one row per trained run. The others belong to one study, and can be
-rebuilt from the study and the runs.
+``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` follows from a study and its
+runs.
 """
 
 from __future__ import annotations
@@ -89,6 +89,3 @@ THRESHOLDS = _table(
     ("fresh_seeds", INT, "number of fresh seeds in fresh_mean"),
     ("D_K_first", INT, "smallest D_K that passes on the first seeds alone"),
 )
-
-STUDY_TABLES = {"thresholds": THRESHOLDS}
-"""The tables of a study, by name."""

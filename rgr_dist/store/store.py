@@ -2,7 +2,7 @@
 
     runs/part-TIME-ID.parquet          one row per run, addressed by run_id
     studies/<name>/study.json          the study as resolved, and arrays.npz of files that it names
-    studies/<name>/<table>.parquet     thresholds, best
+    studies/<name>/<table>.parquet     thresholds and best, which the report is made from
     studies/<name>/report/             the report
 
 A part is complete once it has its name, and never changes. A run found in two parts counts once:
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic_core import from_json
 
-from rgr_dist.store.schema import RUNS, STUDY_TABLES
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.storage import Storage, StoreError, reason
 from rgr_dist.study import assets
 from rgr_dist.study.address import digest_of_text
@@ -224,18 +224,6 @@ class Store(Storage):
             np.savez(content, allow_pickle=False, **arrays)
             self.write_bytes(f"studies/{study.name}/arrays.npz", content.getvalue())
         self.write_text(f"studies/{study.name}/study.json", study.model_dump_json(indent=2))
-
-    def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Replace a table of a study: one of ``STUDY_TABLES``."""
-        content = pa.Table.from_pylist([dict(row) for row in rows], schema=STUDY_TABLES[table])
-        self.write_bytes(f"studies/{name}/{table}.parquet", _as_parquet(content))
-
-    def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
-        """A table of a study; None if it has not been written, or cannot be read."""
-        content = self.read_bytes(f"studies/{name}/{table}.parquet")
-        with suppress(*UNREADABLE):
-            return None if content is None else _read(content).to_pandas()
-        return None
 
     def _read_parts(self) -> dict[str, pa.Table]:
         """Like ``parts``; raises FileNotFoundError if a part was gone before it could be read."""

@@ -44,7 +44,6 @@ class Model:
     Attributes:
         name: the model's name in a study file.
         section: where the paper describes it.
-        layer: what it is, in words; its name if not given.
         score: what a run is judged by.
         task: the problem it is trained on (``problem.edge_task``, ``problem.matching_task``);
             ``construction`` if its weights are made (``theory.construct``); ``own layer`` if its
@@ -54,7 +53,7 @@ class Model:
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
         engines: the engines that train it, the fastest on a CPU first.
-        finds_thresholds: whether a study of it asks for thresholds, or for every width's score.
+        finds: what a study of it finds: the smallest total width, or the score of every width.
         training: the keys of ``training`` that it has.
         context: the keys of ``context`` that it has.
         defaults: its own defaults for ``training``, where they differ from App. A.1.
@@ -71,12 +70,11 @@ class Model:
     score: Literal["F1", "error", "accuracy"]
     loss: Literal["edges", "messages", "answers"]
     engines: tuple[str, ...]
-    layer: str = ""
     heads: Literal["max", "softmax"] | None = None
     task: Literal["edges", "matching", "construction", "room", "own layer"] = "edges"
     room: Room | None = None
     algorithm: Algorithm | None = None
-    finds_thresholds: bool = True
+    finds: Literal["D_K", "accuracy"] = "D_K"
     training: tuple[str, ...] = ()
     context: tuple[str, ...] = ("length", "positive_rate")
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -92,26 +90,12 @@ class Model:
         """Whether a lower score is better; such a score has no upper bound."""
         return self.score == "error"
 
-    @property
-    def finds(self) -> Literal["D_K", "accuracy"]:
-        """What a study of it finds: the smallest total width, or the score of every width."""
-        return "D_K" if self.finds_thresholds else "accuracy"
-
-    @property
-    def holds_bits(self) -> bool:
-        """Whether the bits of a graph per parameter, of 2 d_model D_K + 1, can be counted."""
-        return self.finds == "D_K" and self.task not in ("own layer", "room")
-
     def engine(self, asked: str, device: str) -> str:
         """The engine that trains it on a device: ``auto`` is the fastest, and weights that are made
         have an engine of their own."""
-        if asked != "auto" and self.task != "construction":
-            return asked
-        return (
-            "compiled"
-            if device != "cpu" and asked == "auto" and self.task != "construction"
-            else self.engines[0]
-        )
+        if self.task == "construction" or (asked == "auto" and device == "cpu"):
+            return self.engines[0]
+        return "compiled" if asked == "auto" else asked
 
     @property
     def parts(self) -> Mapping[str, tuple[str, ...] | None]:
@@ -130,20 +114,20 @@ class Model:
         return self.loss == "edges"
 
 
-OPTIMISER = (
+OPTIMISER = [
     "learning_rate",
     "initial_scale",
     "schedule",
     "warmup_steps",
     "max_steps",
     "check_every",
-)
+]
 """Keys of ``training`` of every model that is trained."""
-SCORED = ("validation_contexts", "test_contexts")
+SCORED = ["validation_contexts", "test_contexts"]
 """Keys of a model that is scored on contexts."""
-STOPPING = ("patience", "stop_score")
+STOPPING = ["patience", "stop_score"]
 """Keys of a model that stops once its score has stayed high."""
-BATCHES = ("batch_size", "weight_decay")
+BATCHES = ["batch_size", "weight_decay"]
 """Keys of a model that is trained on batches."""
 OF_LAYER = (*OPTIMISER, *SCORED, *STOPPING, "sharpness", "embeddings", "relations")
 """Keys of a layer that holds edges."""
@@ -180,7 +164,6 @@ def construction_name(algorithm: Algorithm) -> str:
 RECORDS = (
     Model(
         name="max",
-        layer="an attention layer that takes the maximum over its heads (Sec. 4)",
         section="Sec. 4",
         score="F1",
         heads="max",
@@ -190,7 +173,6 @@ RECORDS = (
     ),
     Model(
         name="softmax",
-        layer="an attention layer with softmax, summed over its heads (Sec. 7.1)",
         section="Sec. 7.1",
         score="F1",
         heads="softmax",
@@ -201,7 +183,6 @@ RECORDS = (
     ),
     Model(
         name="value",
-        layer="an attention layer that retrieves a message through its values (Sec. 7.2)",
         section="Sec. 7.2",
         score="error",
         heads="max",
@@ -219,7 +200,7 @@ RECORDS = (
         task="matching",
         loss="answers",
         engines=OF_CPU,
-        finds_thresholds=False,
+        finds="accuracy",
         training=(*OPTIMISER, *SCORED, *BATCHES, "initial"),
         context=("length",),
         # The paper does not give the batch size: 128 is our choice.
@@ -245,17 +226,12 @@ RECORDS = (
         training=(*OPTIMISER, *BATCHES),
         context=(),
         # 2,000 epochs are the paper's; the optimiser's numbers are ours.
-        defaults={
-            "max_steps": 2_000,
-            "check_every": 20,
-            "learning_rate": 0.02,
-            "schedule": "cosine",
-        },
+        defaults={"max_steps": 2_000, "check_every": 20, "learning_rate": 0.02}
+        | {"schedule": "cosine"},
         stops_when_perfect=True,
     ),
     Model(
         name="file",
-        layer="an attention layer of its own file",
         section="not in the paper",
         score="F1",
         task="own layer",

@@ -24,9 +24,12 @@ def cells_named(study: Study, text: str) -> list[Cell]:
     Raises:
         StudyError: there is no such cell.
     """
-    wanted = _pairs(text)
-    named = {cell: _pairs(study.name_of(cell)) | _others(study, cell) for cell in study.cells}
-    cells = [cell for cell, pairs in named.items() if wanted and wanted <= pairs]
+    wanted, cells = _pairs(text), []
+    for cell in study.cells:
+        keys = {"degree": cell.graph.degree, **study.keys_of(cell)}
+        others = ",".join(f"{key.split('.')[-1]}={value}" for key, value in keys.items())
+        if wanted and wanted <= _pairs(study.name_of(cell)) | _pairs(others):
+            cells.append(cell)
     if not cells:
         raise StudyError(f"cell {text}: not in {study.name}; it has {_names(study, study.cells)}")
     return cells
@@ -48,59 +51,44 @@ def cell_named(study: Study, name: CellName | None) -> Cell:
         if len(study.cells) > 1:
             raise StudyError(f"--cell: missing; valid: {_names(study, study.cells)}")
         return study.cells[0]
-    text = _text(name)
+    if isinstance(name, Mapping):
+        name = ",".join(f"{key}={value}" for key, value in name.items())
+    text = name if isinstance(name, str) else ",".join(map(str, name))
     cells = cells_named(study, text)
     if len(cells) > 1 and not SIZES.fullmatch(text.strip()):
-        exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
-        cells = exact or cells
+        cells = [one for one in cells if _pairs(study.name_of(one)) == _pairs(text)] or cells
     if len(cells) > 1:
-        raise StudyError(
-            f"cell {text}: names {len(cells)} cells; name one of {_names(study, cells)}"
-        )
+        names = _names(study, cells)
+        raise StudyError(f"cell {text}: names {len(cells)} cells; name one of {names}")
     return cells[0]
 
 
 def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
-    """The given head counts, or other settings, in the study's order.
+    """The given head counts in the study's order.
 
     Raises:
         StudyError: one of them is not in the study.
     """
-    arms, name = study.search.heads, "h"
-    listed = arms
+    listed = study.search.heads
     for h in heads:
         if h not in listed:
-            raise StudyError(
-                f"{name} = {h}: not in {study.name}; it has {', '.join(map(str, listed))}"
-            )
+            has = ", ".join(map(str, listed))
+            raise StudyError(f"h = {h}: not in {study.name}; it has {has}")
     return tuple(h for h in listed if h in heads)
 
 
-def _text(name: CellName) -> str:
-    if isinstance(name, Mapping):
-        return ",".join(f"{key}={value}" for key, value in name.items())
-    return name if isinstance(name, str) else ",".join(map(str, name))
-
-
 def _pairs(name: str) -> set[tuple[str, str | float]]:
-    sizes = SIZES.fullmatch(name.strip())
-    if sizes:
-        return {("m", float(sizes[2])), ("d_model", float(sizes[3]))}
-    return {_pair("".join(pair.split())) for pair in name.split(",") if pair.strip()}
-
-
-def _pair(text: str) -> tuple[str, str | float]:
-    """Key and value, as a number if it is one, so that ``sharpness=10`` also matches 10.0."""
-    key, _, value = text.partition("=")
-    try:
-        return key, float(value)
-    except ValueError:
-        return key, value
-
-
-def _others(study: Study, cell: Cell) -> set[tuple[str, str | float]]:
-    keys = {"degree": cell.graph.degree, **study.keys_of(cell)}
-    return {_pair(f"{key.split('.')[-1]}={value}") for key, value in keys.items()}
+    """Keys and values, as numbers if they are, so that ``sharpness=10`` also matches 10.0."""
+    if sizes := SIZES.fullmatch(name.strip()):
+        name = f"m={sizes[2]},d_model={sizes[3]}"
+    pairs: set[tuple[str, str | float]] = set()
+    for pair in filter(None, ("".join(pair.split()) for pair in name.split(","))):
+        key, _, value = pair.partition("=")
+        try:
+            pairs.add((key, float(value)))
+        except ValueError:
+            pairs.add((key, value))
+    return pairs
 
 
 def _names(study: Study, cells: Sequence[Cell]) -> str:

@@ -105,7 +105,8 @@ def is_heading(rows: Sequence[Row], places: Sequence[int]) -> bool:
     if not rest or first <= again:
         return False
     are_numbers = all(map(NUMBER.fullmatch, again))
-    if are_numbers and str(len(rest)) not in first:
+    counts = [int(one) for one in first if WHOLE.fullmatch(one)]
+    if are_numbers and not (len(rest) in counts and max(counts) >= len(again)):
         return not all(map(NUMBER.fullmatch, first))
     why = "may count what follows" if are_numbers else "has a name that no other line has"
     raise ValueError(

@@ -30,7 +30,7 @@ def test_a_new_model_is_written_once_and_can_be_trained(
     check_layers(study)
     assert study.cells[0].model_name == "my_own(temperature=1.0)"
     assert call(["init", "my_own", "--layer"]) == 2
-    assert "my_own.py is there already" in capsys.readouterr().err
+    assert "my_own.py: File exists" in capsys.readouterr().err
     assert Path("my_own.py").read_text() == text
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rgr_dist.planning.tables import write_tables
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here
@@ -55,7 +54,7 @@ def alone(folder: Path) -> Path:
     """The study of a folder, trained in this process without Ray."""
     here = folder / "alone"
     study, store = load_study(str(folder / "small.yaml")), Store(here / "results")
-    write_tables(study, store, search_here(study, store))
+    search_here(study, store)
     return here
 
 

@@ -91,7 +91,7 @@ def test_the_revision_is_that_of_the_repository_that_holds_the_file(tmp_path: Pa
 @pytest.mark.parametrize("model", [name for name in MODELS if MODELS[name].room is None])
 def test_a_lost_run_is_stored_with_the_engine_that_would_have_trained_it(model: str) -> None:
     record = MODELS[model]
-    parts: dict[str, Any] = {"model": model, "training": record.training}
+    parts: dict[str, Any] = {"model": model, "training": record.defaults}
     if record.embedding == "onehot":
         parts |= {"embedding": {"family": "onehot"}, "m": 64, "d_model": 64}
     if record.task == "own layer":

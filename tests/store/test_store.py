@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.store.schema import RUNS, STUDY_TABLES
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
@@ -252,20 +252,6 @@ def test_what_cannot_be_opened_or_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as error:
         Store("nosuch://key:secret@bucket/x")
     assert "secret" not in str(error.value)
-
-
-def test_the_tables_of_a_study_are_replaced_whole(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    assert store.read_study_table("x", "thresholds") is None
-    row = dict.fromkeys(STUDY_TABLES["thresholds"].names) | {"m": 64, "status": "found"}
-    for m in (64, 128):
-        store.write_study_table("x", "thresholds", [row | {"m": m}])
-    table = store.read_study_table("x", "thresholds")
-    assert table is not None
-    assert list(table["m"]) == [128]
-    assert store.studies() == ["x"]
-    (tmp_path / "studies/x/thresholds.parquet").write_bytes(b"torn")
-    assert store.read_study_table("x", "thresholds") is None
 
 
 def test_a_study_that_was_run_is_found_in_the_store_by_its_name(

@@ -25,7 +25,6 @@ def test_the_record_of_a_model(name: str) -> None:
     record, is_made = MODELS[name], name in MADE
     assert record.name == name
     assert record.finds == FINDS.get(name, "D_K")
-    assert record.holds_bits == (name not in ("transformer", "facts", "file"))
     assert record.has_tau == (name not in ("value", "transformer", "facts"))
     assert record.minimised == (name == "value")
     assert record.scores_pairs == (name in ("max", "value", *MADE) and name != "algorithm-2")
