@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -54,9 +55,11 @@ def axes_of(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """
     if cell.record.algorithm == "one-head":
         return {1: [cell.d_model]}
+    widest = cell.d_model if cell.record.algorithm == "ours" else sys.maxsize
     if search.D_K is not None:
-        return {h: sorted(D // h for D in search.D_K if D % h == 0) for h in search.heads}
-    widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
+        return {
+            h: sorted({min(D // h, widest) for D in search.D_K if D % h == 0}) for h in search.heads
+        }
     default = 4 * cell.scale
     axes = {}
     for h in search.heads:
