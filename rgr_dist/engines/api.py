@@ -30,7 +30,8 @@ class Outcome:
         score: test micro-F1, accuracy for model ``transformer``, or mean squared error for model
             ``value``; None if the run diverged.
         val_score: the same on validation data at the last check, or the best one for model
-            ``transformer``; None if the run diverged.
+            ``transformer``; None if the run diverged. Where relations share an embedding it is that
+            of the worst, while ``score`` and ``tau`` are their means.
         tau: the learned threshold; None if the run diverged or its model has none.
         parameters, cached: how many numbers a layer from a file trains, without tau, and how many
             a decoder keeps for each token, if the layer says; None for other models.

@@ -89,10 +89,8 @@ class SharedEdges(TorchTask):
     def outcome(self, theta: Theta, **ended: Any) -> Outcome:
         """How the run ended, with the mean of the test scores."""
         self._see(theta)
-        return mean([one.outcome(self._own(theta, r), **ended) for r, one in self._numbered()])
-
-    def _numbered(self) -> enumerate[Edges]:
-        return enumerate(self.relations)
+        each = enumerate(self.relations)
+        return mean([one.outcome(self._own(theta, r), **ended) for r, one in each])
 
     def _see(self, theta: Theta) -> None:
         """Give every relation the rows as they are now."""

@@ -17,6 +17,7 @@ from rgr_dist.engines.fused.engine import FusedEngine, SharedLane
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.layer_file import zoo
 from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
 from tests.engines.shapes import SHAPES, assert_close, runs_of
@@ -132,6 +133,14 @@ def test_a_relation_gets_the_gradient_that_it_would_get_alone_a_module_too() -> 
     (outcome,) = CompiledEngine().train(modules[1:])
     assert outcome.steps == 40
     assert outcome.parameters == 2 * 12 * 8
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_every_layer_of_the_zoo_learns_on_embeddings_that_are_trained(name: str) -> None:
+    run = run_of((16, 12, 5, 2, 4), 2, f"zoo {name}")
+    start, trained = (ReferenceEngine().weights_after([run], steps)[0] for steps in (0, 3))
+    assert all(np.isfinite(p).all() for p in trained.values())
+    assert (trained["E"] != start["E"]).any()
 
 
 def module_run(relations: int) -> Run:

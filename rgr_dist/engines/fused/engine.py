@@ -79,7 +79,7 @@ class SharedLane(api.Lane):
         """Take ``steps`` training steps."""
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
-            count = min(max(1, BLOCK // len(self.relations)), end - self.steps)
+            count = min(max(64, BLOCK // len(self.relations)), end - self.steps)
             tasks = [lane.task for lane in self.relations]
             train_shared(
                 self.relations[0].arrays,
