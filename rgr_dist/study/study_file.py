@@ -252,7 +252,7 @@ class _Expansion:
             problems,
             item.d_model,
             [one for graph in graphs for one in each(graph, ["degree"])],
-            each(training, ["learning_rate", "max_steps", "relations"]),
+            each(training, ["learning_rate", "max_steps", "embeddings", "relations"]),
         )
         for problem, d_model, graph, keys in itertools.product(*lists):
             embedding = parts.get("embedding", {})

@@ -55,7 +55,8 @@ class Training(Spec):
             default all of them.
         weight_decay: AdamW's weight decay in models transformer and facts; the others have none.
         embeddings: ``frozen`` as the paper's, or ``trained``: the layer sees x_i = E_i / |E_i|, and
-            AdamW moves E from the embedding's rows at the rate of the other parameters.
+            AdamW moves E from the embedding's rows at the rate of the other parameters. A list
+            makes a cell for each.
         relations: for ``embeddings: trained`` only: graphs that share them, each with weights of
             its own. A step takes a context of each and adds their losses; a check counts if the
             worst of them exceeds ``stop_score``, and the score is their mean. A list makes a cell

@@ -231,6 +231,17 @@ def test_protocols_of_one_study_are_written_out_and_read_back() -> None:
     assert written == [("warmup", 2000), ("constant", 2000), ("warmup", 500), ("warmup", 2000)]
 
 
+def test_lists_of_embeddings_and_of_relations_make_a_cell_for_each() -> None:
+    sizes = {"m": 64, "d_model": 16}
+    both = {"training": {"embeddings": ["frozen", "trained"]}}
+    shared = {"training": {"embeddings": "trained", "relations": [2, 4]}}
+    study = parse_study(document(cells=[{**sizes, **both}, {**sizes, **shared}]))
+    made = [(cell.training.embeddings, cell.training.relations) for cell in study.cells]
+    assert made == [("frozen", 1), ("trained", 1), ("trained", 2), ("trained", 4)]
+    assert study.cells[0] == parse_study(document()).cells[0]
+    assert study.name_of(study.cells[3]) == "m=64,d_model=16,embeddings=trained,relations=4"
+
+
 def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> None:
     own: list[dict[str, Any]] = [
         {},
