@@ -81,6 +81,7 @@ def test_the_gradient_of_the_embedding_is_autograds(embedding: str) -> None:
     np.testing.assert_allclose(rows, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.slow  # torch compiles it first
 def test_compiled_gradients_are_autograds_in_double_precision() -> None:
     run = run_of((12, 8, 5, 2, 3), 2, "max")
     oracle = ReferenceEngine(torch.float64).lane(run)
