@@ -12,7 +12,6 @@ import pandas as pd
 from rgr_dist.planning.search_of import StoredSearch, stored_search
 from rgr_dist.planning.tables import asked_probes, threshold_rows
 from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.store.schema import THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
@@ -27,7 +26,7 @@ class StudyResults:
         study: the resolved study; it says which cells, heads and seeds count.
         runs: columns of ``RUNS``; may hold more runs than the study asks for, since studies share
             a store.
-        thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
+        thresholds: columns of ``threshold_rows``, one row per (cell, h).
         asked: the probes that the search asks for, columns of ``asked_probes``; None if not known.
         search: the search itself; None if not known.
     """
@@ -83,7 +82,7 @@ def results_of(study: Study, search: StoredSearch) -> StudyResults:
     return StudyResults(
         study=study,
         runs=search.runs,
-        thresholds=pd.DataFrame(threshold_rows(study, search.portfolio), columns=THRESHOLDS.names),
+        thresholds=pd.DataFrame(threshold_rows(study, search.portfolio)),
         asked=pd.DataFrame(asked_probes(study, search.portfolio), columns=columns).astype(
             dict.fromkeys(columns[1:], "int64")
         ),

@@ -1,22 +1,13 @@
 """Errors that the command line reports in one line, and text that is safe to print."""
 
-import os
 import re
-import shlex
-
-LONGEST_MESSAGE = 2_000
-"""Characters to which a message is cut."""
 
 
 class UserError(Exception):
-    """Bad input, or a fault outside the program; the message is one line, cut in the middle."""
+    """Bad input, or a fault outside the program; the message is one line."""
 
     def __init__(self, message: str) -> None:
-        line = on_one_line(message)
-        if len(line) > LONGEST_MESSAGE:
-            half = (LONGEST_MESSAGE - 3) // 2
-            line = f"{line[:half]} … {line[-half:]}"
-        super().__init__(line)
+        super().__init__(on_one_line(message))
 
 
 class RunBroken(UserError, RuntimeError):
@@ -43,15 +34,3 @@ def shown(text: str) -> str:
 def on_one_line(text: str) -> str:
     """The lines of a text joined into one, made safe to print."""
     return shown(" ".join(part.strip() for part in text.strip().splitlines()))
-
-
-def typed(*words: str) -> str:
-    """Words as they are typed in a shell; bash and zsh know the escapes of unprintable ones."""
-    return " ".join(map(_quoted, words))
-
-
-def _quoted(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    escaped = os.fsencode(word).decode("latin-1").encode("unicode_escape").decode()
-    return "$'" + escaped.replace("'", "\\'") + "'"

@@ -56,13 +56,11 @@ def run(
 
     Args:
         study: a name, a path, or a study.
-        overrides: as in ``load``, for a name or a path.
-        store: where its runs are, as in ``load``; by default a study's own.
+        overrides, store: as in ``load``; the store is by default a study's own.
         how: as for ``Study.run``.
 
     Raises:
-        StudyError, StoreError: the study or its store cannot be used.
-        ClusterError: no Ray cluster answers at the address.
+        StudyError, StoreError, ClusterError: the study, its store or its Ray cannot be used.
     """
     if not isinstance(study, Study):
         study = load(study, overrides, store or "results")
@@ -99,6 +97,9 @@ def _opened(store: Store | str | Path) -> Store:
 
 class Study:
     """A study and the store of its runs. Tables are read on first use.
+
+    A method that is given a cell or a head count that the study lacks raises StudyError, as do the
+    laws and predictions of a study that finds no D_K*.
 
         rgr.Study(name="mine", cells=[{"m": 100, "d_model": 20}], search={"heads": [1, 2, 4]})
 
@@ -220,8 +221,6 @@ class Study:
             cell: as in ``curves``; may be left out if the study has only one.
             h: a head count or several; all if not given.
 
-        Raises:
-            StudyError: the study has no such head count or cell.
         """
         from rgr_dist.planning.explain import explain_cell
 
@@ -235,9 +234,6 @@ class Study:
 
         Args:
             edges: number of relations m′; m if not given.
-
-        Raises:
-            StudyError: the study finds no D_K*.
         """
         from rgr_dist.analysis.growth import predictions
 
@@ -268,11 +264,7 @@ class Study:
         return pd.DataFrame(rows, columns=["study", "cell", *run_keys(self.study)])
 
     def fit(self) -> Answer:
-        """The scaling laws fitted to the thresholds.
-
-        Raises:
-            StudyError: the study finds no D_K*.
-        """
+        """The scaling laws fitted to the thresholds."""
         from rgr_dist.analysis.findings import noise_sentence, which_law
         from rgr_dist.analysis.growth import laws
 
@@ -287,9 +279,6 @@ class Study:
             h: a head count or several; all if not given.
             cell: one cell, as ``(64, 16)``, ``"m=64,d_model=16"`` or ``{"m": 64, "d_model": 16}``;
                 all if not given.
-
-        Raises:
-            StudyError: the study has no such head count or cell.
         """
         heads = self._heads(h)
         chosen = None if cell is None else cell_named(self.study, cell)
@@ -317,9 +306,6 @@ class Study:
             name: one of ``figures()``.
             ax: axes to draw into, one for each panel; a new figure if none are given.
             width: of the new figure, in inches; by default a paper's column, or two.
-
-        Raises:
-            StudyError: the report has no such figure, or ``ax`` has fewer axes than it has panels.
         """
         from rgr_dist.analysis.report import figures_named
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import io
 import os
+import shlex
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from rich import get_console
 
 from rgr_dist.cli import comparing, prepare, results, running, theory
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError, typed
+from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0
 """Seconds after a signal within which further signals count as the same one."""
@@ -145,7 +146,7 @@ def _interrupted(arguments: Sequence[str]) -> int:
 
 
 def _resume(arguments: Sequence[str]) -> str:
-    return f"resume with: rgr {typed(*arguments)}"
+    return f"resume with: rgr {shlex.join(arguments)}"
 
 
 class _Interrupt:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.listing import Format, plain, print_listing, say
 from rgr_dist.cli.options import How, Set, Stores, StudyName
 from rgr_dist.faults import UserError
 
@@ -39,7 +39,6 @@ def compare(
     from rgr_dist.analysis.compare import compare as compared
     from rgr_dist.analysis.compare import sentence
     from rgr_dist.analysis.wording import with_limits, with_range
-    from rgr_dist.cli.listing import Row
 
     table = compared(_sides(one, other, by, out or ["results"], set_))
     if figures is not None:
@@ -49,13 +48,12 @@ def compare(
 
         stem = f"{Path(one).stem}-{Path(other or by or one).stem}"
         write_files([Figure("beside", sentence(table), partial(beside, table))], stem, figures)
-    found, rows = sentence(table), table.astype("object").where(table.notna(), None)
-    records: list[Row] = [{str(key): row[key] for key in row} for row in rows.to_dict("records")]
+    found = sentence(table)
     if how is not Format.TABLE:
-        print_listing({"cells": records}, how, facts={"found": found})
+        print_listing({"cells": table}, how, facts={"found": found})
         return
     shown = []
-    for row in records:
+    for row in plain(table):
         line = {"cell": row["cell"]}
         for side, name in (("a", row["first"]), ("b", row["second"])):
             if "accuracy_a" in row:
@@ -77,11 +75,7 @@ def compare(
 def _sides(
     one: str, other: str | None, by: str | None, stores: list[str], set_: list[str] | None
 ) -> list[Side]:
-    """What is compared with what.
-
-    Raises:
-        UserError: it is not clear what to compare.
-    """
+    """What is compared with what."""
     from rgr_dist.analysis.compare import Side, sides_by
     from rgr_dist.cli.results import stored_results
 

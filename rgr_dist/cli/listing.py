@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Rows: TypeAlias = "pd.DataFrame | Sequence[Row]"
 
-DECISION_COLUMNS = (
-    "step h d_k D_K why verdict ran spared stored_before evidence"
-    " status D_K_low D_K_high D_V_low D_V_high because confirmed"
-)
-"""The columns of ``rgr explain`` that a table shows."""
-
 
 class Format(StrEnum):
     """How a listing is printed."""
@@ -45,7 +39,6 @@ def print_listing(
     show: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
     columns: Sequence[str] = (),
-    console: Console | None = None,
 ) -> None:
     """Print named tables.
 
@@ -55,7 +48,6 @@ def print_listing(
         show: columns that a table shows, in this order; all if not given.
         facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
         columns: the columns of CSV if there are no rows.
-        console: where a table goes; standard output if not given.
     """
     rows = {name: plain(table) for name, table in sections.items()}
     if how is Format.JSON:
@@ -70,12 +62,11 @@ def print_listing(
         frame = pd.json_normalize(flat) if flat else empty
         frame.map(_flat).to_csv(sys.stdout, index=False)
     else:
-        console = console or _console()
         for name, table in rows.items():
             if table or not facts:  # which say all there is to say
-                console.print(_table(name, table, show))
-        for line in facts_in_words(facts):
-            say(line, console)
+                _console().print(_table(name, table, show))
+        for fact, value in (facts or {}).items():
+            say(f"{fact.replace('_', ' ')}: {_cell(value)}")
 
 
 def plain(table: Rows) -> list[dict[str, Any]]:
@@ -87,14 +78,9 @@ def plain(table: Rows) -> list[dict[str, Any]]:
     return records(table)
 
 
-def facts_in_words(facts: Mapping[str, Any] | None) -> list[str]:
-    """A line for each of the single values that a listing has."""
-    return [f"{fact.replace('_', ' ')}: {_cell(value)}" for fact, value in (facts or {}).items()]
-
-
-def say(text: str, console: Console | None = None) -> None:
+def say(text: str) -> None:
     """Print a line; a terminal wraps it between words, unless it has a command to copy."""
-    console = console or _console()
+    console = _console()
     whole = not console.is_terminal or "rgr " in text
     console.print(text, highlight=False, markup=False, soft_wrap=whole)
 

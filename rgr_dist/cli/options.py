@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rgr_dist.cli.listing import Format, nowhere
-from rgr_dist.faults import UserError, on_one_line, shown, typed
+from rgr_dist.faults import UserError, on_one_line, shown
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
@@ -52,15 +53,9 @@ Address = Annotated[
 def opened(
     study: str, overrides: Sequence[str] | None, out: str, may_be_new: bool = False
 ) -> Iterator[tuple[Study, Store]]:
-    """The study and its store; on exit, reports the parts that were left out.
+    """The study and its store, which must exist unless it may be new.
 
-    Args:
-        may_be_new: whether the store need not exist yet.
-
-    Raises:
-        StudyError: the study is unknown, unreadable or not valid.
-        StoreError: the store cannot be opened.
-        UserError: there is no store.
+    On exit, reports the parts that were left out.
     """
     from rgr_dist.store.store import Store
 
@@ -76,10 +71,7 @@ def opened(
 
 
 def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> tuple[str, str]:
-    """For ``say_error``: that the store has no run of a study, and the command that trains them.
-
-    Every verb says it in the same words.
-    """
+    """For ``say_error``: that the store has no run of a study, and the command that trains them."""
     return f"{out} holds no run of {study};", f"rgr run {as_typed(study, out, set_)} trains them"
 
 
@@ -87,7 +79,7 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """A study with its options, as a user types them."""
     where = [] if out == "results" else ["--store", out]
     given = [word for one in set_ or () for word in ("--set", one)]
-    return shown(typed(study, *given, *where))
+    return shown(shlex.join([study, *given, *where]))
 
 
 LONGEST_LINE = 500

@@ -65,11 +65,7 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
-    """The totals of a plan in words.
-
-    Args:
-        asked: the study with its options, as they are typed.
-    """
+    """The totals of a plan in words; ``asked`` is the study with its options, as typed."""
     import humanize
 
     from rgr_dist.analysis.wording import plural, rough_time

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rgr_dist.cli.listing import DECISION_COLUMNS, Format, plain, print_listing, say
+from rgr_dist.cli.listing import Format, plain, print_listing, say
 from rgr_dist.cli.options import (
     LARGEST,
     Heads,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
 
+DECISION_COLUMNS = "step h d_k D_K why verdict ran spared evidence"
+DECISION_COLUMNS += " status D_K_low D_K_high because confirmed"
 RUN_COLUMNS = "cell h d_k D_K seed stop_reason score steps seconds error"
 
 
@@ -69,11 +71,7 @@ def thresholds(
 def stored_results(
     study: str, overrides: Sequence[str] | None, out: str
 ) -> Iterator[tuple[StudyResults, Store]]:
-    """A study's results and its store; on exit, says so if the store has no run of the study.
-
-    Raises:
-        UserError: there is no store.
-    """
+    """A study's results and its store; on exit, says so if the store has no run of the study."""
     from rgr_dist.analysis.load import open_results
 
     with opened(study, overrides, out) as (resolved, store):

@@ -102,14 +102,9 @@ def _tell(
     summary: Summary,
     asked: str,
 ) -> None:
-    """Say what was found, where the report is, and what to type next.
+    """Say what was found, where its page is, and what to type next, which repeats what was asked.
 
-    Args:
-        page: the address of the report.
-        asked: the study with its options, as they are typed.
-
-    Raises:
-        Exit: some runs failed.
+    Ends with a status of its own if some runs failed.
     """
     from rgr_dist.analysis.tables import best
     from rgr_dist.analysis.wording import duration, plural

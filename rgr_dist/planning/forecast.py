@@ -142,9 +142,8 @@ def _forecast_cell(cell: Cell, search: Search, brought: set[Key]) -> tuple[Forec
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
     """Multiply-adds of the study's runs."""
-    width = "D_K"
-    taken = runs[["cell_id", width]].assign(steps=trained_steps(runs))
-    total = taken.groupby(["cell_id", width], as_index=False, sort=False)["steps"].sum()
+    taken = runs[["cell_id", "D_K"]].assign(steps=trained_steps(runs))
+    total = taken.groupby(["cell_id", "D_K"], as_index=False, sort=False)["steps"].sum()
     cells = {cell.cell_id: cell for cell in study.cells}
     rows = zip(*(total[name].tolist() for name in total), strict=True)
     return float(sum(step_cost(cells[cell_id], wide) * steps for cell_id, wide, steps in rows))
@@ -153,9 +152,7 @@ def work_done(runs: pd.DataFrame, study: Study) -> float:
 def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
     work = work_done(runs, study)
-    if work:
-        return float(runs["seconds"].sum()) / work
-    return 1 / MULTIPLY_ADDS_PER_SECOND
+    return float(runs["seconds"].sum()) / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
 
 
 def most_steps(cell: Cell) -> int:

@@ -10,16 +10,8 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.planning.budgets import records
-from rgr_dist.planning.forecast import (
-    Forecast,
-    forecast,
-    seconds_per_work,
-    work_done,
-)
-from rgr_dist.planning.search_of import (
-    stored_runs,
-    stored_search,
-)
+from rgr_dist.planning.forecast import Forecast, forecast, seconds_per_work, work_done
+from rgr_dist.planning.search_of import stored_runs, stored_search
 from rgr_dist.store.schema import OF_LAYERS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -81,10 +73,7 @@ def run_keys(study: Study) -> tuple[str, ...]:
 
 
 def run_rows(
-    study: Study,
-    store: Store,
-    cell: Cell | None = None,
-    heads: Sequence[int] = (),
+    study: Study, store: Store, cell: Cell | None = None, heads: Sequence[int] = ()
 ) -> tuple[Rows, bool]:
     """The study's own stored runs, and whether it has any at all.
 

@@ -1,25 +1,15 @@
-"""The stored tables: their columns, and what each says.
-
-``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` follows from a study and its
-runs.
-"""
+"""The stored table of runs: its columns, and what each says."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-TEXT, YES_NO = pa.string(), pa.bool_()
+TEXT = pa.string()
 INT, LONG, REAL = pa.int32(), pa.int64(), pa.float64()
 TIME = pa.timestamp("us", tz="UTC")
 
 
-def _table(name: str, *columns: tuple[str, pa.DataType, str]) -> pa.Schema:
-    fields = [pa.field(column, kind, metadata={"about": about}) for column, kind, about in columns]
-    return pa.schema(fields, metadata={"table": name})
-
-
-RUNS = _table(
-    "runs",
+COLUMNS = (
     ("run_id", TEXT, "address of the run: a hash of config"),
     ("cell_id", TEXT, "hash of the part of config that describes the cell"),
     ("model", TEXT, "model variant"),
@@ -54,6 +44,8 @@ RUNS = _table(
     ("git_revision", TEXT, "source revision, if known"),
     ("config", TEXT, "canonical JSON of everything that the numbers depend on"),
 )
+RUNS = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, kind, about in COLUMNS])
+"""One row per trained run."""
 
 OF_LAYERS = ("parameters", "cached")
 """Columns of ``RUNS`` that are null except for layers from a file or the zoo."""
@@ -62,30 +54,3 @@ RESULTS = (
     "stop_reason",
 )  # fmt: skip
 """Columns of ``RUNS`` that training a run yields: the same no matter where and when it trains."""
-
-THRESHOLDS = _table(
-    "thresholds",
-    ("cell_id", TEXT, "hash of the part of a run's config that describes the cell"),
-    ("model", TEXT, "model variant"),
-    ("graph", TEXT, "graph family"),
-    ("degree", INT, "largest out-degree; r in an r-regular graph"),
-    ("m", INT, "number of items"),
-    ("d_model", INT, "embedding width"),
-    ("h", INT, "number of heads"),
-    ("d_k", INT, "smallest key width that passes; null unless found"),
-    ("D_K", INT, "h * d_k; null unless found"),
-    ("D_K_low", INT, "optimistic D_K (App. A.2), or the smallest D_K not ruled out"),
-    ("D_K_high", INT, "conservative D_K (App. A.2), or the smallest D_K known to pass"),
-    ("status", TEXT, "found | censored | pruned | open"),
-    ("mean_score", REAL, "mean test score at d_k"),
-    ("n_seeds", INT, "number of seeds in mean_score"),
-    ("fails_above", pa.list_(pa.int64()), "larger d_k that fail"),
-    ("certificate", TEXT, "JSON: the probe that passes and the next one below, which fails"),
-    ("because", TEXT, "the reason for the status, in words"),
-    ("n_edges", INT, "number of relations m'; null in older tables, where it is degree * m"),
-    ("max_steps", LONG, "step limit of the threshold's runs"),
-    ("confirmed", YES_NO, "whether it passes on fresh seeds; null if that was not asked"),
-    ("fresh_mean", REAL, "mean test score on the fresh seeds"),
-    ("fresh_seeds", INT, "number of fresh seeds in fresh_mean"),
-    ("D_K_first", INT, "smallest D_K that passes on the first seeds alone"),
-)

@@ -27,7 +27,6 @@ from pydantic_core import from_json
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.storage import Storage, StoreError, reason
 from rgr_dist.study import assets
-from rgr_dist.study.address import digest_of_text
 from rgr_dist.study.errors import StudyError, validated, within
 from rgr_dist.study.study import Study
 from rgr_dist.study.study_file import load_study
@@ -165,10 +164,6 @@ class Store(Storage):
             with suppress(FileNotFoundError):  # compacted away meanwhile
                 return self._read_parts()
         raise StoreError(f"--store {self.root}: its parts keep changing")
-
-    def version(self) -> str:
-        """A text that changes whenever runs are stored."""
-        return digest_of_text("\n".join(self._list_parts()), 16)
 
     def _list_parts(self) -> list[str]:
         """The paths of the parts, oldest first."""

@@ -146,7 +146,9 @@ class Cell(Spec):
     @property
     def own_keys(self) -> dict[str, Any]:
         """Further keys, besides those of training, in which cells of one size can differ."""
-        return {"graph.family": self.graph.family}
+        rows = {f"embedding.{key}": value for key, value in dict(self.embedding).items()}
+        rows.pop("embedding.digest", None)
+        return {"graph.family": self.graph.family, **rows}
 
     def run_json(self, h: int, d_k: int, seed: int) -> str:
         """Canonical JSON of everything that the numbers of a run depend on."""

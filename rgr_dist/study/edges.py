@@ -34,13 +34,8 @@ GRAPHS = (".gml", ".graphml", ".net", ".paj", ".pajek")
 
 
 class EdgeList(NamedTuple):
-    """The edges of a file.
-
-    Attributes:
-        edges: int32 [m', 2], source and target, sorted, each once.
-        names: of the items, in order: numbers by size, names by alphabet.
-        told: what was read and what was not used, in words.
-    """
+    """The edges of a file, int32 [m', 2], sorted, each once; the names of its items, numbers by
+    size and others by alphabet; and what was read and what was not used, in words."""
 
     edges: npt.NDArray[np.int32]
     names: list[str]
@@ -48,12 +43,8 @@ class EdgeList(NamedTuple):
 
 
 class Triples(NamedTuple):
-    """The triples of a file.
-
-    Attributes:
-        triples: int32 [|D|, 3], key, query and value, sorted; each column is numbered by itself.
-        told: what was read and what was not used, in words.
-    """
+    """The triples of a file, int32 [|D|, 3], key, query and value, sorted, where each column is
+    numbered by itself; and what was read and what was not used, in words."""
 
     triples: npt.NDArray[np.int32]
     told: str

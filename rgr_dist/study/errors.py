@@ -41,7 +41,7 @@ def reading(path: Path) -> Iterator[None]:
     except StudyError:
         raise
     except Exception as error:  # parsers raise errors of any kind
-        said = str(error) or type(error).__name__
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         if isinstance(error, OSError):
             said = f"cannot be read: {error.strerror or error}"
         if isinstance(error, UnicodeDecodeError):

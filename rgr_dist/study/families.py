@@ -36,10 +36,10 @@ class GraphFamily(Spec):
 
 
 class EmbeddingFamily(Spec):
-    """A family of embeddings of m items in d_model dimensions."""
+    """A family of embeddings; ``check`` raises ValueError, naming the key, if there is none."""
 
     def check(self, m: int, d_model: int) -> None:
-        """Raise ValueError, naming the key, if there is no such embedding."""
+        """Embeddings of m items in d_model dimensions."""
 
 
 class Permutation(GraphFamily):

@@ -68,12 +68,7 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
         name = str(path)
     with within(f"model.{of}: "), reading(path):
         text = path.read_text(encoding="utf-8-sig")
-        try:
-            made = class_of(text)
-        except ValueError:
-            raise
-        except Exception as error:  # whatever the file raises
-            raise ValueError(f"{type(error).__name__}: {error}; {WANTED}") from None
+        made = class_of(text)
     keys = _values(made, own)
     digest = hashlib.sha256(code_of(text).encode()).hexdigest()
     assets.take({digest: np.frombuffer(text.encode(), dtype=np.uint8)})

@@ -251,6 +251,9 @@ RECORDS = (
 MODELS: dict[str, Model] = {record.name: record for record in RECORDS}
 """The record of each model, by its name."""
 
+ROOM_PARTS = tuple(part for one in RECORDS if one.room for part in one.room.parts)
+"""Keys of a study that only some model with a room of its own has."""
+
 
 def _known(name: str) -> str:
     if name not in MODELS:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, SerializeAsAny, StrictInt, model_validator
+from pydantic import Field, SerializeAsAny, StrictInt
 
 from rgr_dist.study.address import run_address
 from rgr_dist.study.cell import Cell
@@ -18,12 +18,6 @@ class Run(Spec):
     h: Count
     d_k: Count
     seed: Annotated[StrictInt, Field(ge=0)]
-
-    @model_validator(mode="after")
-    def _suits_the_model(self) -> Self:
-        if self.cell.record.splits_values and self.cell.d_model % self.h:
-            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
-        return self
 
     def with_limit(self, max_steps: int) -> Run:
         """The run with another step limit."""

@@ -11,9 +11,12 @@ import yaml
 from pydantic import Field, SerializeAsAny
 
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.models import Model
+from rgr_dist.study.models import ROOM_PARTS, Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
+
+FILES = ("graph", "embedding", *ROOM_PARTS)
+"""Parts of a cell that may be read from files."""
 
 
 class Study(Spec):
@@ -102,7 +105,7 @@ class Study(Spec):
         """For each of several cells, ``key=value`` wherever it is not as the first of them."""
         flat = [self.keys_of(cell) for cell in alike]
         keys = list(dict.fromkeys(key for one in flat for key in one))
-        for part in ("graph", *self._parts):
+        for part in FILES:
             if len({one.get(f"{part}.file") for one in flat}) == len(flat):
                 keys = [key for key in keys if key != f"{part}.digest"]
         return [
@@ -123,22 +126,11 @@ class Study(Spec):
             if key in (cell.record.parts[part] or ())
         }
         own = cell.own_keys
-        for part in ("graph", *self._parts):
-            own |= self._file_of(part, getattr(cell, part))
+        for part in FILES:
+            if digest := getattr(getattr(cell, part, None), "digest", None):
+                path = Path(self.files.get(digest, {}).get("file", ""))
+                own |= {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
         return {"model": cell.model_name, **trained, **own}
-
-    @property
-    def _parts(self) -> tuple[str, ...]:
-        """The parts of its cells that only its model has."""
-        return () if self.record.room is None else self.record.room.parts
-
-    def _file_of(self, part: str, spec: Spec) -> dict[str, str]:
-        """The name of the file that a part was read from and the start of its digest, if any."""
-        digest = getattr(spec, "digest", None)
-        if digest is None:
-            return {}
-        path = Path(self.files.get(digest, {}).get("file", ""))
-        return {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
 
     def to_yaml(self) -> str:
         """The keys of its study file, with what overrides changed."""

@@ -21,16 +21,13 @@ from rgr_dist.study.errors import StudyError, as_written, reading, validated, wi
 from rgr_dist.study.files import EdgesFile, Loaded, Tables, VectorsFile
 from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
-from rgr_dist.study.models import MODELS, Model, construction_name
+from rgr_dist.study.models import MODELS, ROOM_PARTS, Model, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
-
-ROOM_PARTS = {part for one in MODELS.values() if one.room for part in one.room.parts}
-"""Keys of a study that only some model with a room of its own has."""
 
 
 class _WithParts(Spec):

@@ -131,17 +131,10 @@ def numbered(*columns: Sequence[str]) -> tuple[Row, list[list[int]]]:
             raise ValueError(f"an entry is '{entry[:LONGEST]}'; give columns of numbers or names")
     are_whole = all(map(WHOLE.fullmatch, entries))
     names = sorted(entries, key=int if are_whole else str)
-    if not are_whole:
-        _check_spelling(names)
+    written: dict[float, str] = {}
+    for name in () if are_whole else names:  # such as 1 and 1.0
+        is_short = len(name) <= 15 and NUMBER.fullmatch(name)
+        if is_short and (other := written.setdefault(float(name), name)) != name:
+            raise ValueError(f"one number is written '{other}' and '{name}'; write it once")
     place = {name: at for at, name in enumerate(names)}
     return names, [[place[entry] for entry in column] for column in columns]
-
-
-def _check_spelling(names: Sequence[str]) -> None:
-    """Make sure that no number is written in two ways, such as 1 and 1.0."""
-    written: dict[float, str] = {}
-    for name in names:
-        if len(name) <= 15 and NUMBER.fullmatch(name):
-            other = written.setdefault(float(name), name)
-            if other != name:
-                raise ValueError(f"one number is written '{other}' and '{name}'; write it once")

@@ -21,8 +21,7 @@ from ray.tune.search.optuna import OptunaSearch
 
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.faults import UserError
-from rgr_dist.paper import LAWS, capacity_scale, compression
-from rgr_dist.planning.search_of import seed_test, stored_search
+from rgr_dist.planning.search_of import expected, seed_test, stored_search
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.cluster import Execution, Pulse, connect
 from rgr_dist.running.worker import train_rows
@@ -53,10 +52,8 @@ def runs_to_tune(study: Study, store: Store, cells: Sequence[Cell]) -> list[Run]
             best = min(own, key=lambda row: (row["D_K"], row["h"]))
             h, d_k = best["h"], max(1, best["d_k"] - 1)
         else:
-            sizes = cell.m, cell.d_model, cell.n_edges
-            heads = max(1.0, LAWS["h"].slope * compression(*sizes) + LAWS["h"].intercept)
-            h = min(map(int, study.search.heads), key=lambda one: abs(math.log(one / heads)))
-            D_K = LAWS["D_K"].slope * capacity_scale(*sizes)
+            heads, D_K = expected(cell)
+            h = min(study.search.heads, key=lambda one: abs(math.log(one / heads)))
             d_k = max(1, math.floor(BELOW_PREDICTED * D_K / h))
         runs += [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(study.search.seeds)]
     return runs
@@ -144,8 +141,7 @@ def tune_protocol(
 
     Raises:
         UserError: the store is no local folder, in which Optuna could keep its trials.
-        StoreError: rows could not be stored; the tuning was stopped.
-        ClusterError, RunBroken: as in ``run_study``.
+        StoreError, ClusterError, RunBroken: as in ``run_study``.
     """
     if store.local_path is None:
         raise UserError(

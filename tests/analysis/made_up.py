@@ -18,7 +18,7 @@ from rgr_dist.paper import IMPLIED
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.search_of import Feed, open_portfolio, stored_runs
 from rgr_dist.search.portfolio import Probe
-from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
@@ -66,7 +66,7 @@ def probe_rows(cell: Cell, scores: Mapping[tuple[int, int], Sequence[float | Non
 
 
 def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> Row:
-    """A row of ``THRESHOLDS``."""
+    """A row of ``threshold_rows``."""
     D_K = None if d_k is None else h * d_k
     certificate, n_seeds = None, other.get("n_seeds", 10)
     if d_k is not None:
@@ -92,6 +92,21 @@ def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> Row:
         "certificate": json.dumps(certificate) if certificate else None,
         "n_edges": cell.n_edges,
     } | other
+
+
+WHOLE = ["degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "n_edges"]
+WHOLE += ["max_steps", "fresh_seeds", "D_K_first"]
+REAL, TEXT = ["mean_score", "fresh_mean"], ["cell_id", "model", "graph", "status", "certificate"]
+THRESHOLDS = pa.schema(
+    {
+        **dict.fromkeys([*TEXT, "because"], pa.string()),
+        **dict.fromkeys(WHOLE, pa.int64()),
+        **dict.fromkeys(REAL, pa.float64()),
+        "fails_above": pa.list_(pa.int64()),
+        "confirmed": pa.bool_(),
+    }
+)
+"""The columns of ``planning.tables.threshold_rows``."""
 
 
 def frame(rows: Sequence[Row], schema: pa.Schema) -> pd.DataFrame:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.explain import explain_cell
@@ -21,7 +20,6 @@ from rgr_dist.planning.search_of import (
 )
 from rgr_dist.planning.tables import asked_probes, threshold_rows
 from rgr_dist.search.portfolio import Probe
-from rgr_dist.store.schema import THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -73,7 +71,6 @@ def test_the_tables_follow_their_schemas_in_the_studys_order() -> None:
     cells = [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}]
     study = study_of(cells, heads=[8, 1, 2])
     found = threshold_rows(study, opened(study, trained(study)))
-    pa.Table.from_pylist(found, schema=THRESHOLDS)
     assert [(row["m"], row["d_model"], row["h"]) for row in found] == [
         (m, d_model, h) for m, d_model in ((16, 8), (32, 8), (16, 4)) for h in (8, 1, 2)
     ]

@@ -365,3 +365,13 @@ def test_a_shipped_study_loads_under_its_name_and_its_head_says_what_it_is_about
     if name != "gpt2":  # needs files that are not here
         study = load_study(name)
         assert (study.name, len(study.cells)) == (name, found["cells"])
+
+
+def test_cells_of_one_size_may_have_embeddings_of_their_own_and_are_named_by_them() -> None:
+    own = [{}, {"family": "binary"}, {"family": "binary", "density": 0.5}, {"family": "gaussian"}]
+    cells = [{"m": 64 + i // 3, "d_model": 16, "embedding": keys} for i, keys in enumerate(own)]
+    study = parse_study(document(cells=cells))
+    families = [cell.embedding.family for cell in study.cells]
+    assert families == ["gaussian", "binary", "binary", "gaussian"]
+    assert [cell_named(study, name) for name in study.cell_names.values()] == list(study.cells)
+    assert study.cells[0].cell_id == parse_study(document()).cells[0].cell_id

@@ -68,11 +68,6 @@ def test_a_key_of_the_transformer_changes_the_run_and_survives_being_written(
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
 
 
-def test_a_run_whose_heads_cannot_share_the_values_is_refused() -> None:
-    with pytest.raises(ValueError, match="h: 3 does not divide d_model = 16"):
-        Run(cell=cell_of(), h=3, d_k=2, seed=0)
-
-
 def test_the_small_study_compares_splits_of_equal_width() -> None:
     study = load_study("gpt2-small")
     assert {cell.model for cell in study.cells} == {"transformer"}
