@@ -23,10 +23,7 @@ LARGEST = 2**31 - 1
 """The largest size, as in a study."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
-Out = Annotated[
-    str,
-    typer.Option("--store", help="Where runs are kept: a folder, or a URI."),
-]
+Out = Annotated[str, typer.Option("--store", help="Where runs are kept: a folder, or a URI.")]
 Stores = Annotated[
     list[str] | None,
     typer.Option("--store", help="Where results are; twice to compare two stores."),
@@ -42,10 +39,7 @@ Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head co
 Cpus = Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")]
 Address = Annotated[
     str,
-    typer.Option(
-        envvar="RAY_ADDRESS",
-        help="local; or auto, on a node of a running Ray cluster.",
-    ),
+    typer.Option(envvar="RAY_ADDRESS", help="local; or auto, on a node of a running Ray cluster."),
 ]
 
 

@@ -174,16 +174,11 @@ def _unknowns(law: dict[str, Any]) -> str:
 
 
 def sizes_of(text: str) -> dict[str, int]:
-    """``m``, ``d_model`` and ``n_edges`` from ``m=300,d_model=48,edges=600``.
-
-    Raises:
-        UserError: it has other keys, or a size that no cell has.
-    """
+    """``m``, ``d_model`` and ``n_edges`` from ``m=300,d_model=48,edges=600``."""
     pairs = dict(part.partition("=")[::2] for part in text.split(","))
     wanted = f"--at {text}: give m=…,d_model=…, and edges=… where there are not m"
-    if not {"m", "d_model"} <= pairs.keys() <= {"m", "d_model", "edges"}:
-        raise UserError(wanted)
-    if not all(value.isdecimal() for value in pairs.values()):
+    are_whole = all(value.isdecimal() for value in pairs.values())
+    if not (are_whole and {"m", "d_model"} <= pairs.keys() <= {"m", "d_model", "edges"}):
         raise UserError(f"{wanted}, as whole numbers")
     m, d_model, edges = (int(pairs.get(key, pairs["m"])) for key in ("m", "d_model", "edges"))
     if m < 2 or d_model < 1 or max(m, d_model) > LARGEST or not 1 <= edges <= m * m:

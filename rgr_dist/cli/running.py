@@ -95,13 +95,7 @@ def _is_newest(store: Store, folder: str, page: str) -> bool:
     return page in times and all(one is not None and one <= times[page] for one in runs)
 
 
-def _tell(
-    results: StudyResults,
-    page: str,
-    console: Console,
-    summary: Summary,
-    asked: str,
-) -> None:
+def _tell(results: StudyResults, page: str, console: Console, summary: Summary, asked: str) -> None:
     """Say what was found, where its page is, and what to type next, which repeats what was asked.
 
     Ends with a status of its own if some runs failed.

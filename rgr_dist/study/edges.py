@@ -96,7 +96,7 @@ def _ends(path: Path, heading: bool | None, told: list[str]) -> list[Row]:
         told.append("what is written in braces is not used")
     rows, comment = read_rows([DATA.sub("", line) for line in lines])
     first, has_words = rows[0], _named(rows[0]) is not None
-    has_weight = len(first) == 3 and all(WEIGHT.fullmatch(row[2]) for row in rows[1:])
+    has_weight = len(first) == 3 and all(WEIGHT.fullmatch(row[2]) for row in rows)
     if not has_words and first[0] != "" and len(first) != 2 + has_weight:
         raise ValueError(f"line 1 is '{', '.join(first)[:LONGEST]}'; {WANTED}")
     if heading is None:

@@ -12,25 +12,15 @@ from rgr_dist.study import assets
 from rgr_dist.study.edges import read_edges, read_triples
 from rgr_dist.study.errors import reading
 from rgr_dist.study.spec import Spec
-from rgr_dist.study.vectors import (
-    Vectors,
-    prepared,
-    read_row_numbers,
-    read_vectors,
-    rows_of_items,
-)
+from rgr_dist.study.tables import Row
+from rgr_dist.study.vectors import Vectors, prepared, read_row_numbers, read_vectors, rows_of_items
 
 FileName = Annotated[StrictStr, Field(min_length=1)]
 
 
 class Loaded(NamedTuple):
-    """What a file holds, for the cells that name it.
-
-    Attributes:
-        keys: of the part of a cell that it becomes.
-        told: what was read, in words.
-        names: of the items of an edge list.
-    """
+    """What a file holds: the keys of the part of a cell that it becomes, what was read in words,
+    and the names of the items of an edge list."""
 
     keys: dict[str, Any]
     told: str
@@ -122,13 +112,7 @@ class VectorsFile(Spec):
     shuffle: StrictBool = False
 
     def load(
-        self,
-        home: Path,
-        tables: Tables,
-        m: int,
-        d_model: int,
-        items: list[str] | None,
-        has_null: bool,
+        self, home: Path, tables: Tables, m: int, d_model: int, items: Row | None, has_null: bool
     ) -> Loaded:
         """Keep the rows of m items for this process, and NULL's after them.
 

@@ -31,11 +31,7 @@ Keys = dict[Any, Any]
 
 
 class _WithParts(Spec):
-    """Keys of a study, with those that only one model knows apart.
-
-    Attributes:
-        parts: by their names, those of ``ROOM_PARTS``.
-    """
+    """Keys of a study, with those that only one model knows, ``ROOM_PARTS``, apart."""
 
     parts: dict[str, Keys] = Field(default_factory=dict)
 

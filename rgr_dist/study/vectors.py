@@ -22,12 +22,7 @@ NAMED = ("", "id", "ids", "index", "idx", "name", "token", "word", "item", "node
 
 
 class Vectors(NamedTuple):
-    """The vectors of a file.
-
-    Attributes:
-        rows: float32 [n, width], all finite.
-        names: of the rows, if the file has them.
-    """
+    """The vectors of a file, float32 [n, width], all finite, and the names of its rows, if any."""
 
     rows: Rows
     names: list[str] | None

@@ -117,6 +117,7 @@ REFUSED = {
     "capitals.csv": ("country,capital\nFrance,Paris\nItaly,Rome\n", "heading: true"),
     "four.txt": ("1 2 3 4\n2 3 4 5\n", "source"),
     "relations.txt": ("a likes b\nb likes c\n", "two columns"),
+    "kinds.txt": ("a b likes\nb c 3\nc a 4\n", "two columns"),
     "arrows.txt": ("0 -> 4\n4 -> 7\n", "->"),
     "counts.txt": ("5 3\n0 1\n1 2\n2 0\n", "heading: true"),
     "matrix.mtx": ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", "row 1"),
