@@ -1,9 +1,8 @@
 """Compiled training of embeddings that are shared by the layers of R relations.
 
-A step takes a context of each relation in turn, by the same step as with frozen embeddings, and
-adds up the gradient of the rows x_i that they see. Then one pass over all items takes it through
-the normalisation, x_i = E_i / |E_i|, and applies AdamW to E. Array names and layout are those of
-``step``.
+A step takes a context of each relation in turn, as with frozen embeddings, and adds up the gradient
+of the rows x_i that they see. Then one pass over all items takes it through the normalisation,
+x_i = E_i / |E_i|, and applies AdamW to E. Array names and layout are those of ``step``.
 """
 
 from __future__ import annotations
@@ -13,10 +12,13 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused.adamw import adamw
+from rgr_dist.engines.fused.adamw import adamw, update_tau
+from rgr_dist.engines.fused.heads import heads_backward, heads_forward
+from rgr_dist.engines.fused.losses import label_pairs, loss_backward
+from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import WIDTH, fma, horizontal_sum, splat
-from rgr_dist.engines.fused.simd_memory import FloatArray, load, store
-from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, step
+from rgr_dist.engines.fused.simd_memory import FloatArray, gather_rows, load, store, transpose
+from rgr_dist.engines.fused.step import Parameters, project, update_W
 from rgr_dist.kernel_cache import cached_kernel
 
 LEAST_NORM = np.float32(1e-12)
@@ -24,13 +26,19 @@ LEAST_NORM = np.float32(1e-12)
 
 
 class Embeddings(NamedTuple):
-    """E, its two moments and the gradient of x in a step, [m * E]; and 1 / |E_i|, [m]."""
+    """E, its two moments and the gradient of x in a step, each [m * E]; and what goes with them.
+
+    Attributes:
+        scale: 1 / |E_i|, [m].
+        of_context: the gradient of a context, [L, E], overwritten.
+    """
 
     E: FloatArray
     first: FloatArray
     second: FloatArray
     gradient: FloatArray
     scale: FloatArray
+    of_context: FloatArray
 
 
 @cached_kernel(nogil=True)
@@ -47,16 +55,36 @@ def train_shared(
         contexts: int32 [R, n, l].
         rates, roots: for each step, as ``adamw`` takes them, float32 [n].
     """
+    workspace, sizes, starts = lane.workspace, lane.sizes, lane.graph.starts
+    items, messages, W = lane.items, lane.messages, relations.W
     for index in range(contexts.shape[1]):
         rate, root = rates[index], roots[index]
         for r in range(contexts.shape[0]):
-            theta = Parameters(
-                relations.W[r], relations.first[r], relations.second[r], relations.tau[r]
-            )
-            graph = Graph(lane.graph.starts, targets[r])
-            own = Arrays(theta, lane.workspace, lane.sizes, lane.items, lane.messages, graph)
-            step(own, contexts[r, index], embeddings.gradient, sharpness, rate, root)
-        update_embeddings(embeddings, lane.items, lane.sizes.E, rate, root)
+            nodes = contexts[r, index]
+            theta = Parameters(W[r], relations.first[r], relations.second[r], relations.tau[r])
+            gather_rows(items, sizes.E, nodes, workspace.X)
+            transpose(workspace.X, sizes.L, sizes.E, workspace.X_t)
+            project(theta.W, workspace.X_t, sizes, workspace.P)
+            heads_forward(workspace.P, sizes, workspace.attention, workspace)
+            label_pairs(nodes, starts, targets[r], sizes, workspace)
+            total = loss_backward(theta, workspace, sizes, nodes, messages, sharpness)
+            heads_backward(workspace.P, sizes, workspace.attention, workspace)
+            update_tau(theta.tau, -total, rate, root)
+            add_gradient(embeddings, nodes, theta.W, workspace.dP, sizes)
+            update_W(theta, workspace, sizes, rate, root)
+        update_embeddings(embeddings, items, sizes.E, rate, root)
+
+
+@numba.njit(nogil=True)
+def add_gradient(embeddings: Any, nodes: Any, W: Any, dP: Any, sizes: Any) -> None:
+    """Add dX = dP^T W of a context to the rows of its items."""
+    L, E, length, C = sizes.L, sizes.E, sizes.length, sizes.C
+    gradient, of_context = embeddings.gradient, embeddings.of_context
+    multiply(of_context, 0, E, dP, 0, 1, L, W, 0, E, length, C, E, False)
+    for p in range(length):
+        for i in range(0, E, WIDTH):
+            at = nodes[p] * E + i
+            store(gradient, at, 0, load(1, gradient, at, 0) + load(1, of_context, p * E + i, 0))
 
 
 @numba.njit(nogil=True)

@@ -69,8 +69,8 @@ class SharedLane(api.Lane):
         self.targets = np.stack([lane.task.targets for lane in self.relations])
         items, E = first.arrays.items, first.sizes.E
         rows = items.reshape(-1, E)[:m]
-        size = m * E
-        self.E = Embeddings(zeros(size), zeros(size), zeros(size), zeros(size), zeros(m))
+        buffers = [zeros(*shape) for shape in [(m, E)] * 4 + [(m,), (first.sizes.L, E)]]
+        self.E = Embeddings(*buffers)
         self.E.E[:] = rows.ravel()
         self.E.scale[:] = 1 / np.maximum(np.linalg.norm(rows, axis=1), LEAST_NORM)
         rows *= self.E.scale[:, np.newaxis]

@@ -18,11 +18,8 @@ BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
 
 
-def make_workspace(model: Model, sizes: Sizes, is_trained: bool = False) -> Workspace:
+def make_workspace(model: Model, sizes: Sizes) -> Workspace:
     """The buffers of a step.
-
-    Args:
-        is_trained: whether embeddings are.
 
     Buffers that only other models need are None. From that the kernels know the model when they are
     compiled, so those of one model contain no code for another.
@@ -46,7 +43,6 @@ def make_workspace(model: Model, sizes: Sizes, is_trained: bool = False) -> Work
         scores_t=zeros(L, L) if is_softmax else None,
         messages=zeros(L, E) if has_messages else None,
         error=zeros(L, E) if has_messages else None,
-        grad_X=zeros(L, E) if is_trained else None,
     )
     workspace.nodes[:] = -1
     return workspace
@@ -66,8 +62,7 @@ class Lane(api.Lane):
         d, D, length = cell.d_model, run.D_K, cell.context.length
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
         self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
-        is_trained = cell.training.embeddings == "trained"
-        self.workspace = make_workspace(cell.record, self.sizes, is_trained)
+        self.workspace = make_workspace(cell.record, self.sizes)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
         self._columns[:, :d] = np.concatenate(initial_projections(run, relation), axis=1).T
         items, messages = zeros(padded(cell.m, L), E), None

@@ -25,7 +25,6 @@ import numpy.typing as npt
 from rgr_dist.engines.fused.adamw import adamw, update_tau
 from rgr_dist.engines.fused.heads import heads_backward, heads_forward
 from rgr_dist.engines.fused.losses import label_pairs, loss_backward
-from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import ROWS, WIDTH, splat
 from rgr_dist.engines.fused.simd_memory import (
     FloatArray,
@@ -75,7 +74,6 @@ class Workspace(NamedTuple):
         nodes: the items of the context, as floats [L]; -1 in the padding.
         P: [T, L], of which rows from C on stay zero; P_t [L, T] is its transpose.
         attention, scores_t: see ``heads``; None unless heads are softmaxes.
-        grad_X: [L, E], gradient of the context's embeddings; None unless they are trained.
         messages, error: [L, E], messages of the context's items, and the error of those that are
             retrieved; None unless the loss is that of messages.
     """
@@ -96,7 +94,6 @@ class Workspace(NamedTuple):
     scores_t: FloatArray | None
     messages: FloatArray | None
     error: FloatArray | None
-    grad_X: FloatArray | None
 
 
 class Parameters(NamedTuple):
@@ -133,42 +130,16 @@ def train_steps(lane: Any, contexts: Any, sharpness: float, rates: Any, roots: A
         contexts: int32 [n, l].
         rates, roots: for each step, as ``adamw`` takes them, float32 [n].
     """
-    for index in range(contexts.shape[0]):
-        step(lane, contexts[index], None, sharpness, rates[index], roots[index])
-
-
-@numba.njit(nogil=True, inline="always")
-def step(lane: Any, nodes: Any, gradient: Any, sharpness: float, rate: float, root: float) -> None:
-    """A training step on one context.
-
-    Args:
-        gradient: of the embeddings of all items, [m * E], which that of the context is added to;
-            None if they are frozen, and numba then compiles only that branch.
-    """
     theta, workspace, sizes, graph = lane.theta, lane.workspace, lane.sizes, lane.graph
-    project_context(lane, nodes)
-    heads_forward(workspace.P, sizes, workspace.attention, workspace)
-    label_pairs(nodes, graph.starts, graph.targets, sizes, workspace)
-    total = loss_backward(theta, workspace, sizes, nodes, lane.messages, sharpness)
-    heads_backward(workspace.P, sizes, workspace.attention, workspace)
-    update_tau(theta.tau, -total, rate, root)
-    add_gradient(gradient, nodes, theta.W, sizes, workspace)
-    update_W(theta, workspace, sizes, rate, root)
-
-
-@numba.njit(nogil=True)
-def add_gradient(gradient: Any, nodes: Any, W: Any, sizes: Any, workspace: Any) -> None:
-    """Add dX = dP^T W of a context to the rows of its items."""
-    if gradient is not None:
-        L, E = sizes.L, sizes.E
-        multiply(
-            workspace.grad_X, 0, E, workspace.dP, 0, 1, L, W, 0, E, sizes.length, sizes.C, E, False
-        )
-        for p in range(sizes.length):
-            for i in range(0, E, WIDTH):
-                at = nodes[p] * E + i
-                own = load(1, workspace.grad_X, p * E + i, 0)
-                store(gradient, at, 0, load(1, gradient, at, 0) + own)
+    for index in range(contexts.shape[0]):
+        nodes, rate, root = contexts[index], rates[index], roots[index]
+        project_context(lane, nodes)
+        heads_forward(workspace.P, sizes, workspace.attention, workspace)
+        label_pairs(nodes, graph.starts, graph.targets, sizes, workspace)
+        total = loss_backward(theta, workspace, sizes, nodes, lane.messages, sharpness)
+        heads_backward(workspace.P, sizes, workspace.attention, workspace)
+        update_tau(theta.tau, -total, rate, root)
+        update_W(theta, workspace, sizes, rate, root)
 
 
 @numba.njit(nogil=True, inline="always")
