@@ -102,11 +102,12 @@ def is_heading(rows: Sequence[Row], places: Sequence[int]) -> bool:
     """
     first, *rest = ({row[at] for at in places} for row in rows)
     again = set().union(*rest)
-    if not rest or first <= again:
-        return False
     are_numbers = all(map(NUMBER.fullmatch, again))
     counts = [int(one) for one in first if WHOLE.fullmatch(one)]
-    if are_numbers and not (len(rest) in counts and max(counts) >= len(again)):
+    may_count = are_numbers and len(rest) in counts and max(counts) >= len(again)
+    if not rest or (first <= again and not may_count):
+        return False
+    if are_numbers and not may_count:
         return not all(map(NUMBER.fullmatch, first))
     why = "may count what follows" if are_numbers else "has a name that no other line has"
     raise ValueError(

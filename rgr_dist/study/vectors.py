@@ -135,7 +135,7 @@ def _of_text(lines: list[str]) -> tuple[npt.NDArray[Any], list[str] | None]:
     column: list[str] = []
     numbers: list[npt.NDArray[np.float64]] = []
     for at, row in enumerate(rows):
-        if at == 0 and count is None and _is_heading(row):
+        if at == 0 and count is None and _is_heading(row, sign):
             heading = row[0].strip()
             continue
         if numbers and len(row) != len(numbers[0]) + 1:
@@ -157,12 +157,14 @@ def _of_text(lines: list[str]) -> tuple[npt.NDArray[Any], list[str] | None]:
     return np.column_stack([np.array(column, dtype=np.float64), table]), None
 
 
-def _is_heading(row: Sequence[str]) -> bool:
+def _is_heading(row: Sequence[str], sign: str) -> bool:
     """Whether a first row heads numbers: another of its entries than the first is a word, or they
-    count from 0 or 1, perhaps behind a word."""
+    count from 0 or 1 as pandas' columns do, perhaps behind a word."""
     counted = row if WHOLE.fullmatch(row[0]) else row[1:]
     counts = ([str(at + start) for at in range(len(counted))] for start in (0, 1))
-    return any(one and not _is_real(one) for one in row[1:]) or [*counted] in counts
+    return any(one and not _is_real(one) for one in row[1:]) or (
+        sign != " " and [*counted] in counts
+    )
 
 
 def _is_real(text: str) -> bool:

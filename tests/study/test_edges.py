@@ -120,6 +120,7 @@ REFUSED = {
     "kinds.txt": ("a b likes\nb c 3\nc a 4\n", "two columns"),
     "arrows.txt": ("0 -> 4\n4 -> 7\n", "->"),
     "counts.txt": ("5 3\n0 1\n1 2\n2 0\n", "heading: true"),
+    "counts_1.txt": ("4 3\n1 2\n2 3\n3 4\n", "heading: true"),
     "matrix.mtx": ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", "row 1"),
     "adjacency.txt": ("0 1 2\n1 3\n", "row 1"),
     "lines.jsonl": ('{"source": "a", "target": "b"}\n{"source": "b", "target": "a"}\n', "expected"),
