@@ -49,9 +49,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
         results.explain: "rgr explain base-grid --cell 64,16 --heads 2",
         results.runs: "rgr runs base-grid --failed   |   rgr runs base-grid --format csv",
     },
-    "Theory": {
-        theory.bounds: "rgr bounds --one-head --m 56 --d-model 16",
-    },
+    "Theory": {theory.bounds: "rgr bounds --one-head --m 56 --d-model 16"},
 }
 """The verbs in the groups and the order of ``--help``, each with a command to begin with."""
 

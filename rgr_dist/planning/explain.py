@@ -8,13 +8,16 @@ from typing import Any
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.search_of import stored_search
-from rgr_dist.planning.tables import finite, is_confirmed, total
+from rgr_dist.planning.tables import finite, threshold_rows
 from rgr_dist.search.threshold import Search
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
+
+ENDS = ("h", "status", "d_k", "D_K", "D_K_low", "D_K_high", "because", "fails_above", "confirmed")
+"""What is told of where the search of a head count ended."""
 
 
 def explain_cell(
@@ -52,7 +55,9 @@ def explain_cell(
         )
     listed = heads or list(known.plan.axes)
     decisions = [row for row in _decision_rows(known) if row["h"] in listed]
-    ends = [_end_row(known, h) for h in listed]
+    table = threshold_rows(study, search.portfolio)
+    own = [row for row in table if row["cell_id"] == cell.cell_id and row["h"] in listed]
+    ends = [{key: row[key] for key in ENDS} for row in own]
     return {"decisions": decisions, "heads": ends}, facts
 
 
@@ -76,21 +81,3 @@ def _decision_rows(search: Search) -> Rows:
             }
         )
     return rows
-
-
-def _end_row(search: Search, h: int) -> dict[str, Any]:
-    """Where a head count ended and what that rests on, with the means of its certificate."""
-    result = search.result(h)
-    return {
-        "h": h,
-        "status": result.status,
-        "d_k": result.value,
-        "D_K": total(h, result.value),
-        "D_K_low": total(h, result.low),
-        "D_K_high": total(h, result.high),
-        "because": result.why,
-        "pass_mean": finite(result.passed.mean_score) if result.passed else None,
-        "fail_mean": finite(result.failed.mean_score) if result.failed else None,
-        "fails_above": list(result.fails_above),
-        "confirmed": is_confirmed(result),
-    }
