@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.accuracy import accuracy
+from rgr_dist.analysis.embeddings import finding as of_embeddings
+from rgr_dist.analysis.embeddings import trains_embeddings
 from rgr_dist.analysis.growth import (
     LEAST_CELLS,
     Group,
@@ -41,6 +43,8 @@ def finding(results: StudyResults) -> str:
         return _layers(costs(results)) or _no_threshold(best(results))
     if study.record.finds == "accuracy":
         return _accuracy(accuracy(results))
+    if trains_embeddings(study) and (told := of_embeddings(results)):
+        return told
     longer = _longer(gains(results)) if study.has_budgets else ""
     return longer or _growth(results)
 
@@ -199,7 +203,11 @@ def caveat(results: StudyResults) -> str:
     """What the paper's nine cells say, where a study has others beside them; empty elsewhere."""
     study, cells = results.study, main_cells(results)
     kinds = {(one.model_name, one.graph.family, one.embedding.family) for one in study.cells}
-    if kinds != {("max", "permutation", "gaussian")} or study.has_budgets:
+    if (
+        kinds != {("max", "permutation", "gaussian")}
+        or study.has_budgets
+        or trains_embeddings(study)
+    ):
         return ""
     sizes = zip(cells["m"], cells["d_model"], strict=True)
     narrow = np.array([is_narrow(*size) for size in sizes], dtype=bool)

@@ -12,9 +12,11 @@ import pandas as pd
 from rgr_dist import paper
 from rgr_dist.analysis import beside_paper, findings, phases, protocol
 from rgr_dist.analysis.accuracy import accuracy
+from rgr_dist.analysis.embeddings import embeddings, trains_embeddings
 from rgr_dist.analysis.figures import style
 from rgr_dist.analysis.figures.accuracy import accuracy as draw_accuracy
 from rgr_dist.analysis.figures.curves import curves as draw_curves
+from rgr_dist.analysis.figures.embeddings import embeddings as draw_embeddings
 from rgr_dist.analysis.figures.heads import heads as draw_heads
 from rgr_dist.analysis.figures.law import h_star as draw_h_star
 from rgr_dist.analysis.figures.law import law as draw_law
@@ -181,6 +183,8 @@ def _kind(study: Study) -> str:
         return "phases"
     if compares_layers(study):
         return "layers"
+    if trains_embeddings(study):
+        return "embeddings"
     if study.has_budgets:
         return "training time"
     if study.search.mode == "grid" or len(study.cells) == 1:
@@ -230,6 +234,18 @@ def growth(results: StudyResults) -> Section | None:
     told = findings.which_law(results), findings.noise_sentence(results)
     words = [] if is_ranked else [line for line in told if line]
     return Section(name="growth", title="How D_K* grows", words=words, figures=[drawn])
+
+
+def of_embeddings(results: StudyResults) -> Section:
+    """D_K* with frozen and with trained embeddings."""
+    table = embeddings(results)
+    drawn = Figure(
+        "embeddings",
+        "Each mark is the D_K* of a cell, with its interval over seeds; colour and shape are h*. "
+        "Solid: embeddings that are trained with the layer. Dashed: frozen ones. " + _signs(table),
+        partial(draw_embeddings, table),
+    )
+    return Section(name="embeddings", title="Frozen and trained embeddings", figures=[drawn])
 
 
 def _signs(table: pd.DataFrame) -> str:
@@ -566,6 +582,7 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
     "curves": (scores, cells, heads, growth, the_paper, measured),
     "training time": (training_time, cells, heads, growth, scores, which_law, the_paper, measured),
     "layers": (layers, cells, measured),
+    "embeddings": (of_embeddings, cells, heads, scores, measured),
     "accuracy": (splits, measured),
     "phases": (what_heads_can_do, measured),
     "room": (of_its_room, cells, scores, measured),
