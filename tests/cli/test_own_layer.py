@@ -69,7 +69,6 @@ def test_a_study_of_a_file_stores_what_its_layer_costs_and_knows_when_it_changed
     assert set(rows["model"]) == {"file"}
     told = json.loads(rgr_here("thresholds", "small.yaml", "--format", "json", cwd=tmp_path).stdout)
     assert {row["model"] for row in told["thresholds"]} == {"mine(temperature=0.5)"}
-    assert {row["bits_per_parameter"] for row in told["thresholds"]} == {None}
     again = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert "nothing was left to train" in again.stdout
     explained = rgr_here("explain", "small.yaml", "--cell", "16,16", cwd=tmp_path)
