@@ -525,13 +525,14 @@ def splits(results: StudyResults) -> Section | None:
 
 
 def what_heads_can_do(results: StudyResults) -> Section:
-    """Where the widest heads are impossible, hard and easy."""
+    """Where heads of ample width are impossible, hard and easy."""
     table = phases.phases(results)
     drawn = Figure(
         "phases",
-        "Heads as wide as d_model; a tile is a graph of m′ relations. Easy, slow: training passes "
-        "within the smallest, or only a larger step limit. Hard: it does not, though weights are "
-        "known that are right on all pairs of every draw. Impossible: proved, for every draw.",
+        "Heads as wide as d_model or wider; a tile is a graph of m′ relations. Easy, slow: "
+        "training passes within the smallest, or only a larger step limit. Hard: it does not, "
+        "though weights are known that are right on all pairs of every draw. Impossible: proved, "
+        "for every draw.",
         partial(draw_phases, table),
         table["h"].nunique(),
     )
@@ -546,7 +547,7 @@ def what_heads_can_do(results: StudyResults) -> Section:
     caption = "Passes within: the smallest step limit at which training passes."
     listed = Table(name="table-phases", caption=caption, rows=pd.DataFrame(rows))
     title = "Impossible, hard and easy"
-    return Section(name="widest", title=title, figures=[drawn], tables=[listed])
+    return Section(name="phases", title=title, figures=[drawn], tables=[listed])
 
 
 def of_its_room(results: StudyResults) -> Section:
