@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rgr_dist.analysis.report import write_page
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here
@@ -55,6 +56,7 @@ def alone(folder: Path) -> Path:
     here = folder / "alone"
     study, store = load_study(str(folder / "small.yaml")), Store(here / "results")
     search_here(study, store)
+    write_page(study, store)  # and the tables above it
     return here
 
 
