@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.tables import best
-from rgr_dist.analysis.wording import plural, with_limits
-from rgr_dist.search.seed_test import t_interval
+from rgr_dist.analysis.wording import plural
 from rgr_dist.study.study import Study
 
 
@@ -38,8 +36,8 @@ def embeddings(results: StudyResults) -> pd.DataFrame:
 def finding(results: StudyResults) -> str:
     """What training embeddings changes, in a sentence; empty where too little is known.
 
-    Where numbers of relations differ: from which one several heads are best. Else the width beside
-    that of frozen embeddings: the geometric mean over cells, with its t-interval.
+    Where numbers of relations differ: from which one several heads are best. Else the widths beside
+    those of frozen embeddings, over the cells that have both.
     """
     table = embeddings(results)
     table = table[table["D_K"].notna() & (table["status"] == "found")]
@@ -50,13 +48,16 @@ def finding(results: StudyResults) -> str:
     both = trained.merge(table[table["relations"] == 0], on=size, suffixes=("", "_frozen"))
     if both.empty:
         return ""
-    logs = np.log(both["D_K"].astype(float) / both["D_K_frozen"].astype(float)).tolist()
-    low, high = (math.exp(end) for end in t_interval(logs) or (-math.inf, math.inf))
-    share = with_limits(
-        math.exp(float(np.mean(logs))), low or None, high if high < math.inf else None
+    trained_D_K, heads, frozen_D_K = (_span(both[name]) for name in ("D_K", "h_star", "D_K_frozen"))
+    return (
+        f"With trained embeddings D_K* is {trained_D_K} at h* = {heads}; "
+        f"with frozen ones it is {frozen_D_K}, over {plural(len(both), 'cell')}."
     )
-    over = plural(len(logs), "cell")
-    return f"Trained embeddings take {share} times the width of frozen ones, over {over}."
+
+
+def _span(column: pd.Series[Any]) -> str:
+    least, most = int(column.min()), int(column.max())
+    return f"{least}" if least == most else f"{least}–{most}"
 
 
 def _several_heads(trained: pd.DataFrame) -> str:
