@@ -76,11 +76,6 @@ def test_ours_takes_a_number_of_iterations() -> None:
         parse_study(study_of({"construction": 1, "iterations": 4}))
 
 
-def test_a_construction_of_a_trained_model_is_refused() -> None:
-    with pytest.raises(ValueError, match="construction: model max does not use it"):
-        Cell.model_validate({"m": 64, "d_model": 16, "construction": {"iterations": 4}})
-
-
 def test_shipped_constructions_are_those_of_the_base_grid() -> None:
     made, trained = load_study("constructions"), load_study("base-grid")
     assert {(c.m, c.d_model) for c in made.cells} == {(c.m, c.d_model) for c in trained.cells}
