@@ -140,7 +140,7 @@ def terms(study: Study) -> str:
     said += "D_K = h · d_k: total key width of h heads. "
     if record.finds == "D_K":
         said += (
-            "D_K*: the smallest at which a trained layer recovers the relations (mean test "
+            "D_K*: the smallest D_K at which a trained layer recovers the relations (mean test "
             f"{record.score} {passes} over {plural(search.seeds, 'seed')}, within {steps} steps); "
             "h*: how many heads that takes."
         )
