@@ -154,7 +154,7 @@ def laws(results: StudyResults) -> pd.DataFrame:
                 "noise": group.noise,
             }
             if group.is_ranked:
-                loo = leave_out(law.formula, group.cells, law.theta)
+                loo = leave_out(law, group.cells)
                 row |= {"aicc": law.aicc, "loo": loo}
             rows.append(row)
     return with_kinds(pd.DataFrame(rows, columns=[*LAW]), ("scatter", "noise", "aicc", "loo"))

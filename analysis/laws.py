@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -139,11 +140,16 @@ def fit(formula: str, cells: pd.DataFrame) -> Law:
     bounded, p = int((np.isfinite(low) & np.isfinite(high)).sum()), len(names)
     found, best = _maximise(mean, x, low, high, np.append(_start(names), -2.0))
     theta = found[:-1]
+    sigma = LEAST_SIGMA + math.exp(found[-1])
     cut = bounded * math.log1p(fdtri(1, bounded - p, 0.95) / (bounded - p)) / 2
+    slopes = _slopes(mean, theta, x)
+    errors = sigma * np.sqrt(np.diag(np.linalg.pinv(slopes.T @ slopes)))
+    wide = 1.2 * math.sqrt(2 * cut) * errors  # limits are some way within, where cells are many
 
     def limit(i: int, way: float) -> float:
         near = found
 
+        @cache
         def fall(value: float) -> float:
             nonlocal near
             near, held = _maximise(mean, x, low, high, near, (i, value))
@@ -155,22 +161,23 @@ def fit(formula: str, cells: pd.DataFrame) -> Law:
                 return way * math.inf
         return float(brentq(fall, theta[i], theta[i] + way, xtol=1e-4))
 
-    lows, highs = ([limit(i, way) for i in range(p)] for way in (-0.2, 0.2))
-    scatter = (LEAST_SIGMA + math.exp(found[-1])) * math.sqrt(bounded / (bounded - p))
+    lows, highs = ([limit(i, way * wide[i]) for i in range(p)] for way in (-1, 1))
+    scatter = sigma * math.sqrt(bounded / (bounded - p))
     return Law(formula, theta, np.array(lows), np.array(highs), scatter, best, len(cells), bounded)
 
 
-def leave_out(formula: str, cells: pd.DataFrame, near: Array) -> float:
+def leave_out(law: Law, cells: pd.DataFrame) -> float:
     """Root mean square of log(D_K* / prediction), each cell predicted from the others.
 
     A censored cell counts by how far its prediction lies below its largest fail.
 
     Args:
-        near: the unknowns fitted to all cells, where the search for the others' begins.
+        law: fitted to all the cells; where the search for the others' begins.
     """
-    mean, (low, high), n = FORMS[formula][1], ends(cells), len(cells)
+    mean, (low, high), n = FORMS[law.formula][1], ends(cells), len(cells)
     group = np.arange(n) % (n if n <= MANY else GROUPS)
-    errors, start = np.zeros(n), np.append(near, -2.0)
+    errors = np.zeros(n)
+    start = np.append(law.theta, math.log(max(law.scatter - LEAST_SIGMA, LEAST_SIGMA)))
     for one in range(group.max() + 1):
         rest = group != one
         theta = _maximise(mean, Sizes(cells[rest]), low[rest], high[rest], start)[0][:-1]

@@ -147,13 +147,12 @@ def heads_alike(results: StudyResults) -> dict[str, tuple[int, int]]:
     differ from those of h* by no more than chance: a paired t-test over the seeds that both ran,
     two-sided, p > ``SIGNIFICANCE``. Fewer than two seeds are no evidence.
     """
-    runs = scored(results.searched, results.study)
-    scores = {
-        key: own.set_index("seed")["score"] for key, own in runs.groupby(["cell_id", "h", "d_k"])
-    }
     table, none = thresholds(results), pd.Series(dtype="float64")
+    table, probe = table[table["D_K"].notna()], ["cell_id", "h", "d_k"]
+    runs = scored(results.searched, results.study).merge(table[probe], on=probe)
+    scores = {key: own.set_index("seed")["score"] for key, own in runs.groupby(probe)}
     spans = {}
-    for cell_id, own in table[table["D_K"].notna()].groupby("cell_id", sort=False):
+    for cell_id, own in table.groupby("cell_id", sort=False):
         star = own[own["is_best"].astype(bool)].iloc[0]
         best_scores = scores.get((cell_id, star["h"], star["d_k"]), none)
         kept = [

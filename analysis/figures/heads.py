@@ -23,7 +23,8 @@ def heads(
         thresholds: rows of ``tables.thresholds`` of the cells to draw.
         names: the title of each panel, by cell_id.
     """
-    cells = [own for _, own in thresholds.groupby("cell_id", sort=False)]
+    columns = ["cell_id", "h", "d_k", "D_K", "D_K_low", "D_K_high", "status", "is_best"]
+    cells = [own for _, own in thresholds[columns].groupby("cell_id", sort=False)]
     axes = style.axes_of(ax, len(cells), width, 1.35)
     counts = sorted(thresholds["h"].unique())
     style.titles(axes, [names[own["cell_id"].iloc[0]] for own in cells])
@@ -45,5 +46,5 @@ def heads(
             best = {"markersize": 6.5} if row["is_best"] else {}
             words = f"D_K = {row['D_K']} [{low}–{high}], d_k = {row['d_k']}"
             style.mark(each, h, row["D_K"], tip + words, h, **best)
-    style.outer_labels(axes, "heads h", "D_K")
+    style.outer_labels(axes, "heads h", "D_K", same="x")
     return axes

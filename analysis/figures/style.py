@@ -290,18 +290,27 @@ def legend(ax: Axes, heads: Iterable[Any], more: Sequence[tuple[Any, str]] = ())
 def titles(axes: Sequence[Axes], names: Sequence[str]) -> None:
     """The name of each panel's cell; the first says what the numbers are, if it has room."""
     for i, (ax, name) in enumerate(zip(axes, names, strict=True)):
-        ax.set_title(tex(f"(m, d_model) = {name}" if i == 0 and len(name) < 11 else name))
+        words = f"(m, d_model) = {name}" if i == 0 and len(name) < 11 else name
+        ax.set_title(tex(words), y=1.0)  # given, its place need not be sought
 
 
-def outer_labels(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Labels below the lowest panel of each column, and left of each row."""
+def outer_labels(axes: Sequence[Axes], x: str, y: str, same: Literal["x", "y", ""] = "") -> None:
+    """Labels below the lowest panel of each column, and left of each row.
+
+    Args:
+        same: the axis that all panels share; inner panels do not repeat its numbers.
+    """
     for i, ax in enumerate(axes):
         place = ax.get_subplotspec()
         columns = 1 if place is None else place.get_gridspec().ncols
         if i % columns == 0:
             ax.set_ylabel(tex(y))
+        elif same == "y":
+            ax.tick_params(labelleft=False)
         if i + columns >= len(axes):
             ax.set_xlabel(tex(x))
+        elif same == "x":
+            ax.tick_params(labelbottom=False)
 
 
 TIP = "tip: "

@@ -68,7 +68,7 @@ def test_the_base_grid_has_its_stored_fits_to_three_digits(formula: str) -> None
     law, (aicc, loo, scatter, *unknowns) = fit(formula, cells), STORED[formula]
     assert law.aicc == pytest.approx(aicc, abs=2e-3)
     assert law.scatter == pytest.approx(scatter, rel=2e-3)
-    assert leave_out(formula, cells, law.theta) == pytest.approx(loo, rel=2e-3)
+    assert leave_out(law, cells) == pytest.approx(loo, rel=2e-3)
     told = [list(law.by_name(values).values()) for values in (law.theta, law.low, law.high)]
     np.testing.assert_allclose(np.array(told, dtype=float).T, unknowns, rtol=2e-3)
 
@@ -193,9 +193,9 @@ def test_a_censored_cell_counts_only_where_its_prediction_is_below_its_fail() ->
     cells = made(PAPERS, [-0.5])
     beyond = cells.assign(D_K_passes=cells["D_K_passes"].where(cells.index != 3, math.inf))
     law = fit(PAPERS, beyond)
-    assert leave_out(PAPERS, beyond, law.theta) < 1e-2
+    assert leave_out(law, beyond) < 1e-2
     beyond.loc[3, "D_K_fails"] *= 2
-    assert leave_out(PAPERS, beyond, law.theta) > 0.1
+    assert leave_out(law, beyond) > 0.1
 
 
 def test_more_cells_narrow_the_limits() -> None:
