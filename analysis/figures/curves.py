@@ -39,7 +39,9 @@ def curves(
         else:
             style.score_axis(each, "")
         each.axhline(target, color=style.LIGHT["soft"], linewidth=0.7, linestyle=(0, (4, 3)))
-        for h, line in own[own["mean_score"].notna()].sort_values("D_K").groupby("h"):
+        scored = own[own["mean_score"].notna()].sort_values("D_K")
+        for h in sorted(own["h"].unique()):
+            line = scored[scored["h"] == h]
             whole = line[line["complete"].astype(bool)]
             each.plot(whole["D_K"], whole["mean_score"], color=style.colour_of(h), linewidth=0.8)
             for row in line.to_dict("records"):
