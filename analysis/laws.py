@@ -1,4 +1,4 @@
-"""Scaling laws of D_K* from intervals: nine forms, fits, limits, ranks, predictions.
+"""Scaling laws of D_K* from intervals: eleven forms, fits, limits, ranks, predictions.
 
 A threshold lies between the D_K that fails and the one that passes; a censored one has no upper
 end. With log D_K* = mean(θ) + σ ε and ε standard normal, an interval (l, u] has the likelihood
@@ -43,7 +43,7 @@ class Sizes:
 
     def __init__(self, cells: pd.DataFrame) -> None:
         m, edges, d_model = cells[["m", "n_edges", "d_model"]].to_numpy(float).T
-        self.edges, self.d_model = np.log(edges), np.log(d_model)
+        self.m, self.edges, self.d_model = np.log(m), np.log(edges), np.log(d_model)
         self.load = self.edges - self.d_model
         self.log_m = np.log(np.log2(m))
         self.bits = np.log(np.maximum(np.log2(m**2 / edges), 1e-12))
@@ -58,6 +58,7 @@ FORMS: dict[str, tuple[str, Mean]] = {
     "c · m′ log₂(m²/m′) / d_model": ("c", lambda t, x: t[0] + x.load + x.bits),
     "c · (m′/d_model)^a": ("ca", lambda t, x: t[0] + t[1] * x.load),
     "c · (m′ log₂ m / d_model)^a": ("ca", lambda t, x: t[0] + t[1] * (x.load + x.log_m)),
+    "c · (m′ log₂(m²/m′) / d_model)^a": ("ca", lambda t, x: t[0] + t[1] * (x.load + x.bits)),
     "c · m′ log₂ m / d_model · (1 + k · m′/d_model)": (
         "ck",
         lambda t, x: t[0] + x.load + x.log_m + np.logaddexp(0, t[1] + x.load),
@@ -67,10 +68,16 @@ FORMS: dict[str, tuple[str, Mean]] = {
         lambda t, x: t[0] + t[1] * x.load + t[2] * x.log_m,
     ),
     "c · m′^a d_model^b": ("cab", lambda t, x: t[0] + t[1] * x.edges + t[2] * x.d_model),
+    "c · m′^a m^b / d_model": (
+        "cab",
+        lambda t, x: t[0] + t[1] * x.edges + t[2] * x.m - x.d_model,
+    ),
 }
 """By formula: its unknowns, and log D_K* from these; of c and k, the logarithms are fitted."""
 
 PAPERS, POWER = "c · m′ log₂ m / d_model", "c · (m′ log₂ m / d_model)^a"
+APART = "c · m′^a m^b / d_model"
+"""The powers of edges and of vertices apart; where m′ is a function of m it cannot be fitted."""
 START = {"c": 0.0, "a": 1.0, "b": 0.0, "k": -2.0}
 
 

@@ -27,7 +27,8 @@ Prices = Mapping[tuple[str, int, int], tuple[float, float]]
 
 def compares_layers(study: Study) -> bool:
     """Whether a study searches the thresholds of several layers."""
-    return study.search.mode == "threshold" and len({cell.model_name for cell in study.cells}) > 1
+    trained = {cell.model_name for cell in study.cells if cell.record.task != "construction"}
+    return study.search.mode == "threshold" and len(trained) > 1
 
 
 @per_study

@@ -21,8 +21,9 @@ from rgr_dist.study.study import Study
 
 
 def is_of_phases(study: Study) -> bool:
-    """Whether a study compares training with constructions."""
-    return study.cells[0].model == "max" and study.cells[-1].record.task == "construction"
+    """Whether a study compares training at ample widths with constructions."""
+    is_made = study.cells[-1].record.task == "construction"
+    return study.search.mode == "grid" and study.cells[0].model == "max" and is_made
 
 
 @per_study

@@ -82,7 +82,7 @@ class StudyFile(_WithParts):
             file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
             grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
             trained on every cell with those keys of ``training`` that it has, whose defaults are
-            those of the first. In mode grid the list may end with constructions.
+            those of the first. The list may end with constructions.
         graph: the relations among the items.
         embedding: the vectors of the items.
         context: how contexts are drawn.
@@ -155,12 +155,8 @@ class _Expansion:
         if not models:
             raise StudyError("model: an empty list; name one, such as max")
         are_made = ["construction" in one for one in models]
-        if any(are_made[1:]) and (
-            self.written.search.mode != "grid" or sorted(are_made) != are_made
-        ):
-            raise StudyError(
-                "model: list constructions after what is trained, in search.mode: grid"
-            )
+        if any(are_made[1:]) and sorted(are_made) != are_made:
+            raise StudyError("model: list constructions after what is trained")
         for i, one in enumerate(models):
             if MODELS[one["model"]].loss != "edges":
                 raise StudyError(f"model[{i}]: {one['model']} holds no edges; list those that do")
