@@ -19,7 +19,7 @@ from rgr_dist.analysis.growth import (
     papers_line,
     with_numbers,
 )
-from rgr_dist.analysis.laws import PAPERS, POWER, Law
+from rgr_dist.analysis.laws import PAPERS, POWER, Law, apart
 from rgr_dist.analysis.layers import compares_layers, costs
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.tables import best
@@ -46,7 +46,16 @@ def finding(results: StudyResults) -> str:
     if trains_embeddings(study) and (told := of_embeddings(results)):
         return told
     longer = _longer(gains(results)) if study.has_budgets else ""
-    return longer or _growth(results)
+    return _edges_and_vertices(results) or longer or _growth(results)
+
+
+def _edges_and_vertices(results: StudyResults) -> str:
+    """By which powers D_K* grows with m′ and with m; empty where these are not told apart."""
+    law = apart(group.laws) if (group := main_group(results)) else None
+    if law is None:
+        return ""
+    _, edges, m = map(with_limits, law.theta, law.low, law.high)
+    return f"D_K* grows as m′^{edges} at equal m, and as m^{m} at equal m′, over {law.n} cells."
 
 
 def _growth(results: StudyResults) -> str:

@@ -203,6 +203,11 @@ def ranked(cells: pd.DataFrame) -> list[Law]:
     return sorted(laws.values(), key=lambda law: law.aicc)
 
 
+def apart(laws: Sequence[Law]) -> Law | None:
+    """Of laws of the same cells, that with powers of m′ and of m apart; None without one."""
+    return next((law for law in laws if law.formula == APART), None)
+
+
 def predict(law: Law, cells: pd.DataFrame, at: pd.DataFrame) -> tuple[Array, Array, Array]:
     """D_K* of one more cell, with the lower and upper end of its 95 % interval.
 

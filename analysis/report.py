@@ -20,11 +20,12 @@ from rgr_dist.analysis.figures.embeddings import embeddings as draw_embeddings
 from rgr_dist.analysis.figures.heads import heads as draw_heads
 from rgr_dist.analysis.figures.law import h_star as draw_h_star
 from rgr_dist.analysis.figures.law import law as draw_law
+from rgr_dist.analysis.figures.law import vertices as draw_vertices
 from rgr_dist.analysis.figures.layers import layers as draw_layers
 from rgr_dist.analysis.figures.phases import phases as draw_phases
 from rgr_dist.analysis.figures.training_time import training_time as draw_training_time
-from rgr_dist.analysis.growth import laws
-from rgr_dist.analysis.laws import PAPERS, POWER
+from rgr_dist.analysis.growth import groups, laws
+from rgr_dist.analysis.laws import PAPERS, POWER, apart
 from rgr_dist.analysis.layers import compares_layers, costs
 from rgr_dist.analysis.load import StudyResults, open_results
 from rgr_dist.analysis.page import Section, Table, render
@@ -453,6 +454,30 @@ def training_time(results: StudyResults) -> Section:
     return Section(name="time", title=title, figures=[drawn], tables=[listed])
 
 
+def vertices(results: StudyResults) -> Section | None:
+    """D_K* against m at equal m′; None where powers of the two are not told apart."""
+    table, panels = best(results).set_index("cell_id", drop=False), {}
+    alike = {tuple(one.cells["cell_id"]): one for one in groups(results)}  # one at its own limit
+    order = sorted(alike.items(), key=lambda one: (one[1].protocol, one[1].max_steps or 0))
+    for cells, group in order:
+        if law := apart(group.laws):
+            limit = [f"{group.max_steps:,} steps"] if group.max_steps else []
+            named = ", ".join([group.protocol] * bool(group.protocol) + limit)
+            powers = "m′$^{{{:.2f}}}$ m$^{{{:.2f}}}$".format(*law.theta[1:])
+            panels[f"{named}: {powers}"] = table.loc[[*cells]]
+    if not panels:
+        return None
+    drawn = Figure(
+        "vertices",
+        "D_K* of each cell against m; lines join cells of equal m′. They would be level if edges "
+        "alone counted, and one line if vertices alone did. Above each panel is the growth that "
+        "fits it. Bars are intervals over seeds; colour and shape are h*.",
+        partial(draw_vertices, panels),
+        len(panels),
+    )
+    return Section(name="edges-or-vertices", title="Edges or vertices", figures=[drawn])
+
+
 def _none(value: Any) -> float | None:
     return None if pd.isna(value) else float(value)
 
@@ -579,9 +604,12 @@ def measured(results: StudyResults) -> Section:
 Make = Callable[[StudyResults], Section | None]
 
 CONTENTS: dict[str, tuple[Make, ...]] = {
-    "growth": (growth, cells, heads, scores, which_law, the_paper, measured),
+    "growth": (vertices, growth, cells, heads, scores, which_law, the_paper, measured),
     "curves": (scores, cells, heads, growth, the_paper, measured),
-    "training time": (training_time, cells, heads, growth, scores, which_law, the_paper, measured),
+    "training time": (
+        *(vertices, training_time, cells, heads, growth, scores, which_law, the_paper),
+        measured,
+    ),
     "layers": (layers, cells, measured),
     "embeddings": (of_embeddings, cells, heads, scores, measured),
     "accuracy": (splits, measured),

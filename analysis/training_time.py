@@ -10,12 +10,6 @@ import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.tables import best, thresholds, with_kinds
-from rgr_dist.study.study import Study
-
-
-def has_limits(study: Study) -> bool:
-    """Whether any cell has several step limits."""
-    return study.has_budgets
 
 
 @per_study

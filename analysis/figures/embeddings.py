@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
-from rgr_dist.analysis.figures.law import SCALE
+from rgr_dist.analysis.figures.law import LINE, SCALE, draw, join, name
 
-LINE: dict[str, Any] = {"color": style.LIGHT["soft"], "linewidth": 0.7, "zorder": 1}
 DASHED = (0, (5, 3))
 
 
@@ -35,44 +31,15 @@ def embeddings(table: pd.DataFrame, *, ax: Axes | None = None, width: float = st
     if is_shared:
         for _, own in trained.groupby(["m", "d_model", "max_steps"]):
             one = own.iloc[0]
-            _join(ax, own, x, f"({one['m']}, {one['d_model']}), {one['max_steps'] / 1000:g}k steps")
+            join(ax, own, x, f"({one['m']}, {one['d_model']}), {one['max_steps'] / 1000:g}k steps")
         for row in frozen[frozen["D_K"].notna()].to_dict("records"):
             ax.axhline(float(row["D_K"]), linestyle=DASHED, **LINE)
             place = ax.get_xlim()[0], float(row["D_K"])
-            _name(ax, place, f"({row['m']}, {row['d_model']}) frozen")
+            name(ax, place, f"({row['m']}, {row['d_model']}) frozen")
     else:
-        _join(ax, trained, x, "trained")
-        _join(ax, frozen, x, "frozen", linestyle=DASHED)
+        join(ax, trained, x, "trained")
+        join(ax, frozen, x, "frozen", linestyle=DASHED)
     for row in shown.to_dict("records"):
-        _draw(ax, row, float(row[x]))
+        draw(ax, row, float(row[x]))
     style.legend(ax, shown["h_star"].dropna())
     return ax
-
-
-def _join(ax: Axes, rows: pd.DataFrame, x: str, name: str, **look: Any) -> None:
-    """A line through the thresholds of these rows, named at its end."""
-    found = rows[rows["D_K"].notna()].sort_values(x)
-    if len(found):
-        ax.plot(found[x].astype(float), found["D_K"].astype(float), **(LINE | look))
-        _name(ax, (float(found[x].iloc[-1]), float(found["D_K"].iloc[-1])), name)
-
-
-def _name(ax: Axes, place: tuple[float, float], name: str) -> None:
-    ax.annotate(
-        name,
-        place,
-        xytext=(4, 4),
-        textcoords="offset points",
-        fontsize=6,
-        color=style.LIGHT["soft"],
-    )
-
-
-def _draw(ax: Axes, row: Mapping[Any, Any], x: float) -> None:
-    if pd.isna(row["D_K"]):
-        style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}")
-        return
-    low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
-    style.bar(ax, x, low, high, row["h_star"])
-    tip = f"{row['cell']}: D_K* = {row['D_K']} [{low}–{high}], h* = {row['h_star']}"
-    style.mark(ax, x, row["D_K"], tip, row["h_star"], hollow=row["status"] == "open")

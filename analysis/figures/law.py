@@ -1,8 +1,8 @@
-"""The smallest width of each cell against the quantity that the law says it grows with."""
+"""The smallest width of each cell against the quantity that the law says it grows with, or m."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from rgr_dist.analysis.figures import style
 
 SCALE = "m′ log₂ m / d_model"
+LINE: dict[str, Any] = {"color": style.LIGHT["soft"], "linewidth": 0.7, "zorder": 1}
 
 
 def law(
@@ -49,13 +50,53 @@ def law(
         (line,) = ax.plot(x, paper * x, color=style.LIGHT["soft"], linestyle=(0, (5, 3)))
         lines.append((line, f"the paper, {paper:g} x"))
     for row in shown.to_dict("records"):
-        _draw(ax, row)
+        draw(ax, row, float(row["scale"]))
     style.legend(ax, shown["h_star"].dropna(), lines)
     return ax
 
 
-def _draw(ax: Axes, row: Mapping[Any, Any]) -> None:
-    x, h = float(row["scale"]), None if pd.isna(row["h_star"]) else int(row["h_star"])
+def vertices(
+    panels: Mapping[str, pd.DataFrame],
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+    width: float = style.WIDE,
+) -> list[Axes]:
+    """D_K* against m, a line for each number of edges m′.
+
+    Args:
+        panels: rows of ``tables.best`` by the title of their panel.
+    """
+    axes, every = style.axes_of(ax, len(panels), width, 2.6), pd.concat(panels.values())
+    ends = [value for name in ("D_K", "D_K_low", "D_K_high") for value in every[name].dropna()]
+    for each, (title, own) in zip(axes, panels.items(), strict=True):
+        each.set_title(style.tex(title))
+        style.log_axis(each, "x", every["m"], "m")
+        style.log_axis(each, "y", ends, "D_K*")
+        for (edges, _), alike in own.groupby(["n_edges", "d_model"]):
+            join(each, alike, "m", f"m′ = {edges}")
+        for row in own.to_dict("records"):
+            draw(each, row, float(row["m"]))
+    style.legend(axes[0], every["h_star"].dropna())
+    return axes
+
+
+def join(ax: Axes, rows: pd.DataFrame, x: str, named: str, **look: Any) -> None:
+    """A line through the thresholds of these rows, named at its end."""
+    found = rows[rows["D_K"].notna()].sort_values(x)
+    if len(found):
+        ax.plot(found[x].astype(float), found["D_K"].astype(float), **(LINE | look))
+        name(ax, (float(found[x].iloc[-1]), float(found["D_K"].iloc[-1])), named)
+
+
+def name(ax: Axes, place: tuple[float, float], words: str) -> None:
+    """Small words beside a place."""
+    look: dict[str, Any] = {"fontsize": 6, "color": style.LIGHT["soft"]}
+    ax.annotate(words, place, xytext=(4, 4), textcoords="offset points", **look)
+
+
+def draw(ax: Axes, row: Mapping[Any, Any], x: float) -> None:
+    """The threshold of a row of ``tables.best`` with its interval, or an arrow from its bound."""
+    h = None if pd.isna(row["h_star"]) else int(row["h_star"])
     if pd.isna(row["D_K"]):
         style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}")
         return

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
+from rgr_dist.analysis.figures.law import name
 
 
 def training_time(
@@ -36,15 +37,7 @@ def training_time(
             each.plot(own["max_steps"], own[of], color=style.LIGHT["soft"], linewidth=0.6, zorder=1)
             last = own.iloc[-1]
             if of == "D_K" and gains["family"].nunique() <= 12:
-                each.annotate(
-                    f"({last['m']}, {last['d_model']})",
-                    (last["max_steps"], last[of]),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=6,
-                    color=style.LIGHT["soft"],
-                )
+                name(each, (last["max_steps"], last[of]), f"({last['m']}, {last['d_model']})")
             for row in own.to_dict("records"):
                 low, high = (None if pd.isna(row[end]) else row[end] for end in ends)
                 style.bar(each, row["max_steps"], low, high, row["h_star"])

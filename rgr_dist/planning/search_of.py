@@ -50,16 +50,14 @@ def seed_test(study: Study) -> SeedTest:
 def axes_of(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """The widths to search for each head count.
 
-    Alternating projections only add zeros to heads wider than d_model, so none is tried. One
-    head is decided at d_model, which stands for every width.
+    Alternating projections only add zeros to heads wider than d_model, so no threshold is looked
+    for there. One head is decided at d_model, which stands for every width.
     """
     if cell.record.algorithm == "one-head":
         return {1: [cell.d_model]}
-    widest = cell.d_model if cell.record.algorithm == "ours" else sys.maxsize
     if search.D_K is not None:
-        return {
-            h: sorted({min(D // h, widest) for D in search.D_K if D % h == 0}) for h in search.heads
-        }
+        return {h: sorted({D // h for D in search.D_K if D % h == 0}) for h in search.heads}
+    widest = cell.d_model if cell.record.algorithm == "ours" else sys.maxsize
     default = 4 * cell.scale
     axes = {}
     for h in search.heads:

@@ -1,4 +1,4 @@
-"""Lower bounds by counting (Sec. 9), and how many bits a parameter holds."""
+"""Lower bounds by counting (Sec. 9)."""
 
 from __future__ import annotations
 
@@ -100,12 +100,3 @@ def counting_table(m: int, d_model: int, edges: int | None = None) -> pd.DataFra
             for b in BITS
         ]
     )
-
-
-def bits_per_parameter(bits: float, d_model: int, D_K: int, embedding: float = 0.0) -> float:
-    """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold.
-
-    Args:
-        embedding: numbers of a trained embedding for each relation, as in ``counting_bound``.
-    """
-    return bits / (2 * d_model * D_K + 1 + embedding)

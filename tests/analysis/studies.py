@@ -124,6 +124,27 @@ def dense() -> StudyResults:
     return finished(study_of([{"m": 128, "d_model": 32}], graph=graph), relations)
 
 
+def made_or_trained(run: Run) -> Row:
+    """F1 of a run; of a construction, on all pairs."""
+    row = relations(run)
+    if run.cell.record.task == "construction" and row["score"] is not None:
+        row["score"] = float(row["score"] > 0.99) or row["score"]
+    return row
+
+
+def equal_edges() -> StudyResults:
+    cells = [
+        {"m": m, "d_model": 32, "graph": {"degree": [1, 2, 4, 8][: 11 - m.bit_length()]}}
+        for m in (64, 128, 256, 512)
+    ]  # those of the shipped study
+    parts: dict[str, Any] = {
+        "model": ["max", {"construction": "ours"}],
+        "graph": {"family": "regular"},
+        "training": {"max_steps": [5000, 20_000]},
+    }
+    return finished(study_of(cells, **parts), made_or_trained)
+
+
 def of_messages() -> StudyResults:
     return finished(study_of([{"m": 64, "d_model": [16, 32]}], model="value"), messages)
 
@@ -150,6 +171,7 @@ KINDS: dict[str, Callable[[], StudyResults]] = {
     "step limits": step_limits,
     "grid": grid,
     "dense": dense,
+    "equal edges": equal_edges,
     "messages": of_messages,
     "transformer": transformer,
     "layers": layers,

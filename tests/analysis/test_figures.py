@@ -68,6 +68,19 @@ def test_the_law_has_a_mark_for_each_cell_and_its_interval() -> None:
     assert np.allclose(sorted(map(tuple, powers)), sorted(map(tuple, wanted)))
 
 
+def test_vertices_at_equal_edges_have_a_panel_for_each_limit_and_for_what_is_constructed() -> None:
+    results = made("equal edges")
+    axes, table = drawn("equal edges", "vertices").axes, best(results)
+    kinds = [own for _, own in table.groupby(["protocol", "max_steps"])]
+    assert len(axes) == len(kinds) == 3
+    expected = {tuple(sorted(pairs(own, "m", "D_K"))) for own in kinds}
+    assert {tuple(sorted(marks(ax))) for ax in axes} == expected
+    for ax in axes:
+        lines = [line.get_xydata() for line in ax.get_lines() if len(line.get_xdata()) > 1]
+        assert sorted(map(len, lines)) == [2, 3, 4]
+        assert all((np.diff(line[:, 0]) > 0).all() for line in map(np.asarray, lines))
+
+
 def test_a_panel_for_each_cell_has_the_threshold_of_every_head() -> None:
     results = made("thresholds")
     axes, table = drawn("thresholds", "heads").axes, thresholds(results)

@@ -56,7 +56,7 @@ def test_a_plan_holds_what_the_study_asks_for() -> None:
     assert plan.axes == {1: [8, 16, 22], 2: [4, 8, 11]}
     assert (plan.every_value, plan.confirm_seeds, plan.keep_within) == (True, 0, None)
     made = Cell(m=64, d_model=8, model="ours", construction={"iterations": 9})
-    assert plan_cell(made, grid).axes == {1: [8], 2: [4, 8]}
+    assert plan_cell(made, grid).axes == {1: [8, 16, 22], 2: [4, 8, 11]}
 
 
 def test_cells_of_the_largest_step_limit_come_first_and_then_the_dearest() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rgr_dist.theory.bounds import bits_per_parameter, counting_bound, graph_bits
+from rgr_dist.theory.bounds import counting_bound, graph_bits
 
 
 @pytest.mark.parametrize("edges", [13, 16])
@@ -47,13 +47,4 @@ def test_a_trained_embedding_holds_a_part_for_each_of_its_relations() -> None:
         assert b * numbers >= relations * bits
         fewer = relations * (2 * d_model * (D_K - 1) + 1) + m * d_model
         assert D_K == 0 or b * fewer < relations * bits
-        assert bits_per_parameter(bits, d_model, 7, share) == pytest.approx(
-            relations * bits / (relations * (2 * d_model * 7 + 1) + m * d_model)
-        )
     assert counting_bound(bits, d_model, b, m * d_model) == 0
-
-
-def test_bits_of_a_parameter_undo_the_bound() -> None:
-    bits = graph_bits(128, 128, "permutations")
-    assert counting_bound(bits, 64, bits_per_parameter(bits, 64, 7)) == pytest.approx(7)
-    assert bits_per_parameter(bits, 64, 7) == pytest.approx(0.80, abs=0.005)
