@@ -1,14 +1,19 @@
-"""Frozen embeddings beside trained ones, and beside those that several relations share."""
+"""Kinds of embeddings beside each other: frozen, trained, shared by relations, of files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.tables import best
 from rgr_dist.analysis.wording import plural
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 
@@ -17,29 +22,89 @@ def trains_embeddings(study: Study) -> bool:
     return any(cell.training.embeddings == "trained" for cell in study.cells)
 
 
+def compares_embeddings(study: Study) -> bool:
+    """Whether cells train their embeddings, or differ in the kinds of their rows or edges."""
+    kinds = {kind_of(study, cell) for cell in study.cells if study.record.room is None}
+    return trains_embeddings(study) or len(kinds) > 1
+
+
+def kind_of(study: Study, cell: Cell) -> tuple[str, str]:
+    """The kind of a cell's rows, ``gaussian``, or of a file ``glove centre``; and that of edges of
+    a file, its name up to a hyphen, as in ``real-karate``."""
+    keys = study.keys_of(cell)
+    made = [key for key in ("centre", "whiten") if keys.get(f"embedding.{key}")]
+    name = Path(keys.get("embedding.file", keys["embedding.family"])).stem
+    return " ".join([name, *made]), Path(keys.get("graph.file", "")).stem.partition("-")[0]
+
+
 @per_study
 def embeddings(results: StudyResults) -> pd.DataFrame:
-    """The best of every cell with how its embeddings are trained.
+    """The best of every cell with how its embeddings are trained, and its kind.
 
     Returns:
         The columns of ``tables.best``, with ``relations``, how many share an embedding, 0 where it
-        is frozen.
+        is frozen; ``rows`` and ``edges``, as ``kind_of`` has them; ``how``: the step limit, or the
+        construction.
     """
-    shared = {
-        cell.cell_id: cell.training.relations if cell.training.embeddings == "trained" else 0
-        for cell in results.study.cells
+    cells = results.study.cells
+    rows, edges = zip(*(kind_of(results.study, cell) for cell in cells), strict=True)
+    return best(results).assign(
+        relations=[
+            cell.training.relations if cell.training.embeddings == "trained" else 0
+            for cell in cells
+        ],
+        rows=rows,
+        edges=edges,
+        how=[
+            cell.model if cell.record.algorithm else f"{cell.training.max_steps:,} steps"
+            for cell in cells
+        ],
+    )
+
+
+def geometry(study: Study) -> pd.DataFrame:
+    """How the rows of each kind and size lie at seed 0: means over the tables of a study.
+
+    Returns:
+        ``rows, m, d_model``, and what ``of_rows`` says.
+    """
+    told = {
+        (kind_of(study, cell)[0], cell.m, cell.d_model, cell.embedding): of_rows(
+            sample_embedding(cell, 0)
+        )
+        for cell in study.cells
     }
-    table = best(results)
-    return table.assign(relations=table["cell_id"].map(shared))
+    sizes = pd.DataFrame([key[:3] for key in told], columns=["rows", "m", "d_model"])
+    table = sizes.join(pd.DataFrame([*told.values()]))
+    return table.groupby([*sizes], sort=False, as_index=False).mean()
+
+
+def of_rows(X: npt.NDArray[np.float64]) -> dict[str, float]:
+    """How rows [m, d_model] lie: the largest over the smallest singular value; (Σ λ)² / Σ λ²
+    of the eigenvalues λ of XᵀX, also without the mean row; mean cosine of pairs; mean over rows of
+    the cosine with the nearest."""
+    sizes, centred = (np.linalg.svd(one, compute_uv=False) for one in (X, X - X.mean(axis=0)))
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    cosines, pairs = unit @ unit.T, ~np.eye(len(X), dtype=bool)
+    return {
+        "condition": float(sizes[0] / sizes[-1]),
+        "participation": float((sizes**2).sum() ** 2 / (sizes**4).sum()),
+        "centred": float((centred**2).sum() ** 2 / (centred**4).sum()),
+        "cosine": float(cosines[pairs].mean()),
+        "nearest": float(cosines.max(axis=1, where=pairs, initial=-1.0).mean()),
+    }
 
 
 def finding(results: StudyResults) -> str:
-    """What training embeddings changes, in a sentence; empty where too little is known.
+    """What other embeddings change, in a sentence; empty where too little is known.
 
-    Where numbers of relations differ: from which one several heads are best. Else the widths beside
-    those of frozen embeddings, over the cells that have both.
+    Where numbers of relations differ: from which one several heads are best. Where embeddings are
+    trained, the widths beside those of frozen ones, over the cells that have both. Else the widths
+    of each kind of rows, or of edges if all rows are of one kind.
     """
     table = embeddings(results)
+    if not trains_embeddings(results.study):
+        return _by_kind(table)
     table = table[table["D_K"].notna() & (table["status"] == "found")]
     trained = table[table["relations"] > 0]
     if trained["relations"].nunique() > 1:
@@ -58,6 +123,30 @@ def finding(results: StudyResults) -> str:
 def _span(column: pd.Series[Any]) -> str:
     least, most = int(column.min()), int(column.max())
     return f"{least}" if least == most else f"{least}–{most}"
+
+
+def _by_kind(table: pd.DataFrame) -> str:
+    """D_K* of each kind at every m, within each step limit, or of a construction."""
+    if (table["status"] == "open").any():
+        return ""
+    by, sizes = "rows" if table["rows"].nunique() > 1 else "edges", sorted({*table["m"]})
+    said = []
+    for how, own in table.groupby("how", sort=False):
+        kinds = own.groupby(by, sort=False)
+        known = [m for m in sizes if m in {*own["m"]}]
+        told = [
+            f"{kind} {', '.join(_needed(one[one['m'] == m]) for m in known)}" for kind, one in kinds
+        ]
+        said.append(f"{how}, m = {', '.join(map(str, known))}: {'; '.join(told)}.")
+    return f"D_K* by {by}. {' '.join(said)}"
+
+
+def _needed(own: pd.DataFrame) -> str:
+    """The D_K* of some cells, from the least to the largest; where no width passes, ``> 72``."""
+    ends = own["D_K"].astype("Float64").fillna(own["D_K_low"] - 0.5)
+    ends = ends.sort_values().iloc[[0, -1]]
+    words = [f"{int(end)}" if end == int(end) else f"> {int(end)}" for end in ends]
+    return "–".join(dict.fromkeys(words))
 
 
 def _several_heads(trained: pd.DataFrame) -> str:

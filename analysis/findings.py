@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.accuracy import accuracy
+from rgr_dist.analysis.embeddings import compares_embeddings
 from rgr_dist.analysis.embeddings import finding as of_embeddings
-from rgr_dist.analysis.embeddings import trains_embeddings
 from rgr_dist.analysis.growth import (
     LEAST_CELLS,
     Group,
@@ -43,7 +43,7 @@ def finding(results: StudyResults) -> str:
         return _layers(costs(results)) or _no_threshold(best(results))
     if study.record.finds == "accuracy":
         return _accuracy(accuracy(results))
-    if trains_embeddings(study) and (told := of_embeddings(results)):
+    if compares_embeddings(study) and (told := of_embeddings(results)):
         return told
     longer = _longer(gains(results)) if study.has_budgets else ""
     return _edges_and_vertices(results) or longer or _growth(results)
@@ -215,7 +215,7 @@ def caveat(results: StudyResults) -> str:
     if (
         kinds != {("max", "permutation", "gaussian")}
         or study.has_budgets
-        or trains_embeddings(study)
+        or compares_embeddings(study)
     ):
         return ""
     sizes = zip(cells["m"], cells["d_model"], strict=True)

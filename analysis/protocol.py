@@ -37,7 +37,7 @@ def differences(study: Study) -> pd.DataFrame:
         papers = _flat({name: part.model_dump(mode="json") for name, part in usual.items()})
         for name, value in _flat(cell.model_dump(mode="json")).items():
             judged = name.startswith(("training.", "context.", "embedding."))
-            if judged and value != papers.get(name):
+            if judged and not name.endswith(".digest") and value != papers.get(name):
                 told = ours.setdefault((name, _text(papers.get(name))), {})
                 told.setdefault(_text(value), []).append(study.name_of(cell))
     rows = [

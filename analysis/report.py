@@ -12,11 +12,17 @@ import pandas as pd
 from rgr_dist import paper
 from rgr_dist.analysis import beside_paper, findings, phases, protocol
 from rgr_dist.analysis.accuracy import accuracy
-from rgr_dist.analysis.embeddings import embeddings, trains_embeddings
+from rgr_dist.analysis.embeddings import (
+    compares_embeddings,
+    embeddings,
+    geometry,
+    trains_embeddings,
+)
 from rgr_dist.analysis.figures import style
 from rgr_dist.analysis.figures.accuracy import accuracy as draw_accuracy
 from rgr_dist.analysis.figures.curves import curves as draw_curves
 from rgr_dist.analysis.figures.embeddings import embeddings as draw_embeddings
+from rgr_dist.analysis.figures.embeddings import kinds as draw_kinds
 from rgr_dist.analysis.figures.heads import heads as draw_heads
 from rgr_dist.analysis.figures.law import h_star as draw_h_star
 from rgr_dist.analysis.figures.law import law as draw_law
@@ -184,7 +190,7 @@ def _kind(study: Study) -> str:
         return "phases"
     if compares_layers(study):
         return "layers"
-    if trains_embeddings(study):
+    if compares_embeddings(study):
         return "embeddings"
     if study.has_budgets:
         return "training time"
@@ -238,15 +244,31 @@ def growth(results: StudyResults) -> Section | None:
 
 
 def of_embeddings(results: StudyResults) -> Section:
-    """D_K* with frozen and with trained embeddings."""
+    """D_K* with frozen and with trained embeddings, or of each kind of rows and edges."""
     table = embeddings(results)
-    drawn = Figure(
-        "embeddings",
-        "Each mark is the D_K* of a cell, with its interval over seeds; colour and shape are h*. "
-        "Solid: embeddings that are trained with the layer. Dashed: frozen ones. " + _signs(table),
-        partial(draw_embeddings, table),
+    said = "Each mark is the D_K* of a cell, with its interval over seeds"
+    draw: Callable[..., Any]
+    if trains_embeddings(results.study):
+        said += "; colour and shape are h*. Solid: embeddings that are trained with the layer. "
+        draw, panels = draw_embeddings, 1
+        said += "Dashed: frozen ones. "
+    else:
+        said += "; lines join medians. "
+        draw, panels = draw_kinds, table["how"].nunique()
+    caption = (
+        "How rows lie. Condition: the largest over the smallest singular value. Participation: "
+        "(Σ λ)² / Σ λ² of the eigenvalues of XᵀX; centred: without the mean row. Cosine: mean over "
+        "pairs; nearest: with the nearest row."
     )
-    return Section(name="embeddings", title="Frozen and trained embeddings", figures=[drawn])
+    rows = geometry(results.study) if table["rows"].nunique() > 1 else pd.DataFrame()
+    for name in rows.columns[3:]:
+        rows[name] = rows[name].map("{:.3g}".format)
+    return Section(
+        name="by-kind",
+        title="D_K* by kind of embeddings and edges",
+        figures=[Figure("embeddings", said + _signs(table), partial(draw, table), panels)],
+        tables=[Table(name="table-rows", caption=caption, rows=rows)] if len(rows) else [],
+    )
 
 
 def _signs(table: pd.DataFrame) -> str:

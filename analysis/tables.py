@@ -209,7 +209,8 @@ def _protocols(study: Study) -> dict[str, str]:
         cell.cell_id: {
             key: value
             for key, value in study.keys_of(cell).items()
-            if key.startswith(("model", "context.", "training.")) and key != "training.max_steps"
+            if key.startswith(("model", "context.", "training.", "embedding."))
+            and key not in ("training.max_steps", "embedding.digest")
         }
         for cell in study.cells
     }
@@ -222,7 +223,7 @@ def _protocols(study: Study) -> dict[str, str]:
         cell_id: ", ".join(
             f"{key.split('.')[-1]} = {f'{value:g}' if isinstance(value, float) else value}"
             for key, value in keys.items()
-            if value != usual.get(key, value)
+            if value != usual.get(key, not key.startswith("embedding.") and value)
         )
         for cell_id, keys in own.items()
     }

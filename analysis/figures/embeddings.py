@@ -1,6 +1,8 @@
-"""The smallest width with frozen and with trained embeddings."""
+"""The smallest width with other kinds of embeddings."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -43,3 +45,32 @@ def embeddings(table: pd.DataFrame, *, ax: Axes | None = None, width: float = st
         draw(ax, row, float(row[x]))
     style.legend(ax, shown["h_star"].dropna())
     return ax
+
+
+def kinds(
+    table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None, width: float = style.WIDE
+) -> list[Axes]:
+    """D_K* of each kind of rows and edges against the law's scale, a panel for each step limit.
+
+    Args:
+        table: rows of ``embeddings.embeddings``.
+    """
+    panels = [*dict.fromkeys(table["how"])]
+    axes = style.axes_of(ax, len(panels), width, 2.4)
+    table = table[table["D_K"].notna() | (table["D_K_low"] > 1).fillna(False)]
+    ends = [value for name in ("D_K", "D_K_low", "D_K_high") for value in table[name].dropna()]
+    kinds = table.groupby(["edges", "rows"], sort=False)
+    for panel, how in zip(axes, panels, strict=True):
+        style.log_axis(panel, "x", table["scale"], "")
+        style.log_axis(panel, "y", ends, "")
+        for i, (_, every) in enumerate(kinds):
+            own, aside = every[every["how"] == how], 1.02**i
+            middle = own.groupby("scale")["D_K"].median().dropna()
+            panel.plot(middle.index * aside, middle, **(LINE | {"color": style.colour_of(2**i)}))
+            for row in own.to_dict("records"):
+                draw(panel, row, float(row["scale"]) * aside, 2**i)
+        panel.set_title(how)
+    style.outer_labels(axes, SCALE, "D_K*")
+    names = [", ".join(str(part) for part in kind if part) for kind, _ in kinds]
+    style.legend(axes[0], (), [(style.handle(2**i), name) for i, name in enumerate(names)])
+    return axes

@@ -94,16 +94,21 @@ def name(ax: Axes, place: tuple[float, float], words: str) -> None:
     ax.annotate(words, place, xytext=(4, 4), textcoords="offset points", **look)
 
 
-def draw(ax: Axes, row: Mapping[Any, Any], x: float) -> None:
-    """The threshold of a row of ``tables.best`` with its interval, or an arrow from its bound."""
+def draw(ax: Axes, row: Mapping[Any, Any], x: float, code: int | None = None) -> None:
+    """The threshold of a row of ``tables.best`` with its interval, or an arrow from its bound.
+
+    Args:
+        code: the head count whose colour and shape it has; by default h*.
+    """
     h = None if pd.isna(row["h_star"]) else int(row["h_star"])
     if pd.isna(row["D_K"]):
-        style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}")
+        style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}", code)
         return
+    code = code or h
     low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
-    style.bar(ax, x, low, high, h)
+    style.bar(ax, x, low, high, code)
     tip = f"{row['cell']}: D_K* = {row['D_K']} [{low}–{high}], h* = {h}, d_k = {row['d_k']}"
-    style.mark(ax, x, row["D_K"], tip, h, hollow=row["status"] == "open")
+    style.mark(ax, x, row["D_K"], tip, code, hollow=row["status"] == "open")
 
 
 def h_star(best: pd.DataFrame, *, ax: Axes | None = None, width: float = style.COLUMN) -> Axes:

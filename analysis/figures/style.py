@@ -281,7 +281,9 @@ def legend(ax: Axes, heads: Iterable[Any], more: Sequence[tuple[Any, str]] = ())
     canvas = ax.get_figure(root=True)
     handles, words = [handle for handle, _ in entries], [tex(words) for _, words in entries]
     if isinstance(canvas, Sheet):
-        columns = min(len(entries), max(2, int(canvas.get_figwidth() / 0.75)))
+        longest = max(len(words) for _, words in entries)
+        columns = int(canvas.get_figwidth() / max(0.75, 0.35 + 0.065 * longest))
+        columns = min(len(entries), max(2, columns))
         canvas.legend(handles, words, loc="outside upper left", ncols=columns)
     else:  # the axes of a figure that somebody else lays out
         ax.legend(handles, words)

@@ -32,7 +32,7 @@ class EdgesFile(Spec):
 
     Attributes:
         file: CSV, text or Parquet with a column for each end; GML, GraphML or Pajek where networkx
-            is installed. Its path is relative to the study file.
+            is installed. Its path is relative to the study file. A list makes a cell for each.
         heading: whether the first line is one; say so if that is refused as unclear.
         undirected: whether every edge also goes the other way.
     """

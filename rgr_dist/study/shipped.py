@@ -26,8 +26,9 @@ def about(name: str) -> dict[str, Any]:
     if parts is None:
         raise ValueError(f"{name}: its head lacks a question, 'Paper: ….' or 'On two cores: ….'")
     question, paper, cost = parts.groups()
-    # The file of vectors may be missing; with any other vectors there are as many cells.
-    overrides = ["embedding={}"] if "family: vectors" in text else []
+    # A file of vectors that does not ship may be missing; with any other there are as many cells.
+    is_missing = "family: vectors" in text and "file: data/" not in text
+    overrides = ["embedding={}"] if is_missing else []
     models = read_document(name).get("model")
     layers = models if "{zoo: " in text and isinstance(models, list) else [models]
     if len(layers) > 1:

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """A single value as a list of one."""
     return value if isinstance(value, list | tuple) else [value]
 
@@ -52,7 +52,7 @@ Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 NotNegative = Annotated[Real, Field(ge=0), AfterValidator(lambda value: value + 0.0)]  # no -0.0
 Share = Annotated[NotNegative, Field(le=1)]
 Some = Annotated[tuple[Count, ...], Field(min_length=1)]
-OneOrMore = Annotated[Some, BeforeValidator(_listed)]
+OneOrMore = Annotated[Some, BeforeValidator(listed)]
 """A size, or a list of them."""
 Sizes = Annotated[Some, AfterValidator(_distinct)]
 """Sizes to be tried, each once."""

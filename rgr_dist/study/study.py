@@ -105,14 +105,14 @@ class Study(Spec):
         """For each of several cells, ``key=value`` wherever it is not as the first of them."""
         flat = [self.keys_of(cell) for cell in alike]
         keys = list(dict.fromkeys(key for one in flat for key in one))
-        for part in FILES:
-            if len({one.get(f"{part}.file") for one in flat}) == len(flat):
-                keys = [key for key in keys if key != f"{part}.digest"]
+        bare = [key for key in keys if not key.endswith(".digest")]
+        if len({tuple(one.get(key) for key in bare) for one in flat}) == len(flat):
+            keys = bare
         return [
             [
                 f"{key.split('.')[-1]}={_plain(own[key])}"
                 for key in keys
-                if key in own and own[key] != flat[0].get(key)
+                if key in own and own[key] != flat[0].get(key, False)
             ]
             for own in flat
         ]
@@ -128,8 +128,10 @@ class Study(Spec):
         own = cell.own_keys
         for part in FILES:
             if digest := getattr(getattr(cell, part, None), "digest", None):
-                path = Path(self.files.get(digest, {}).get("file", ""))
-                own |= {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
+                kept = self.files.get(digest, {})
+                own |= {f"{part}.{key}": value for key, value in kept.get("made", {}).items()}
+                own[f"{part}.file"] = Path(kept.get("file", "")).name
+                own[f"{part}.digest"] = digest[:8]
         return {"model": cell.model_name, **trained, **own}
 
     def to_yaml(self) -> str:
@@ -139,7 +141,7 @@ class Study(Spec):
     @property
     def read(self) -> list[str]:
         """What was read from the files that it names, in words."""
-        return [kept["read"] for kept in self.files.values() if "read" in kept]
+        return [*dict.fromkeys(kept["read"] for kept in self.files.values() if "read" in kept)]
 
 
 def _plain(value: Any) -> Any:

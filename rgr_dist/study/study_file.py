@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any
 
-from pydantic import Field, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, StrictStr, model_validator
 
 from rgr_dist.study.cell import Cell, cell_type
 from rgr_dist.study.check_search import check_search
@@ -23,11 +23,13 @@ from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, ROOM_PARTS, Model, construction_name
 from rgr_dist.study.search import Search
-from rgr_dist.study.spec import OneOrMore, Spec, nearest
+from rgr_dist.study.spec import OneOrMore, Spec, listed, nearest
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_document import plain, read_document, shipped_studies
+from rgr_dist.study.yaml_document import STUDIES, plain, read_document, shipped_studies
 
 Keys = dict[Any, Any]
+Listed = Annotated[tuple[Keys, ...], BeforeValidator(listed)]
+"""Keys of a part, or a list of such."""
 
 
 class _WithParts(Spec):
@@ -44,7 +46,7 @@ class _WithParts(Spec):
         return {key: keys[key] for key in keys if key not in own} | {"parts": own}
 
     @property
-    def written(self) -> dict[str, Keys]:
+    def written(self) -> dict[str, Any]:
         """The parts that it has keys of, by their names."""
         parts = {
             part: getattr(self, part) for part in ("graph", "embedding", "context", "training")
@@ -62,7 +64,8 @@ class CellItem(_WithParts):
         context: keys of ``context`` that these cells override.
         training: keys of ``training`` that these cells override.
         graph: keys of ``graph`` that these cells override, or another family.
-        embedding: keys of ``embedding`` that these cells override, or another family.
+        embedding: keys of ``embedding`` that these cells override, or another family. A list makes
+            cells for each of its entries.
     """
 
     m: OneOrMore = ()
@@ -70,7 +73,7 @@ class CellItem(_WithParts):
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     graph: Keys = Field(default_factory=dict)
-    embedding: Keys = Field(default_factory=dict)
+    embedding: Listed = ()
 
 
 class StudyFile(_WithParts):
@@ -84,7 +87,7 @@ class StudyFile(_WithParts):
             trained on every cell with those keys of ``training`` that it has, whose defaults are
             those of the first. The list may end with constructions.
         graph: the relations among the items.
-        embedding: the vectors of the items.
+        embedding: the vectors of the items; or a list, which makes cells for each of its entries.
         context: how contexts are drawn.
         training: how a run is trained, and when it stops.
         cells: what is measured: the sizes, and what some of them override.
@@ -94,7 +97,7 @@ class StudyFile(_WithParts):
     name: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     model: Any = "max"
     graph: Keys = Field(default_factory=dict)
-    embedding: Keys = Field(default_factory=dict)
+    embedding: Listed = ()
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     cells: Annotated[tuple[CellItem, ...], Field(min_length=1)]
@@ -104,35 +107,38 @@ class StudyFile(_WithParts):
 def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
     """Load a shipped study by name, or a study file by path, with ``a.b=c`` overrides.
 
+    A file that a shipped study names lies beside it, or in the current folder.
+
     Raises:
         StudyError: the source is unknown or unreadable, or the study is not valid.
     """
-    home = Path() if source in shipped_studies() else Path(source).parent
-    return parse_study(read_document(source, overrides), source, home)
+    homes = (STUDIES, Path()) if source in shipped_studies() else (Path(source).parent,)
+    return parse_study(read_document(source, overrides), source, homes)
 
 
 def parse_study(
-    document: Mapping[str, Any], where: str = "study", home: Path | None = None
+    document: Mapping[str, Any], where: str = "study", homes: Sequence[Path] = (Path(),)
 ) -> Study:
     """Validate a study document, expand its cells, and load the files that it names.
 
     Args:
-        home: the folder that paths in the document are relative to; the current one by default.
+        homes: the folders that paths in the document may be relative to; the current one by
+            default. A file that is in none of them should be in the last.
 
     Raises:
         StudyError: naming the key, where it is and what would be valid.
     """
     with within(f"{where}: "):
         keys = plain(document)
-        made = _Expansion(validated(StudyFile, keys), home or Path()).study()
+        made = _Expansion(validated(StudyFile, keys), homes).study()
         return made.model_copy(update={"document": keys})
 
 
 class _Expansion:
     """A study file on its way to a study: expands its cells, and loads the files it names."""
 
-    def __init__(self, written: StudyFile, home: Path) -> None:
-        self.written, self.home = written, home
+    def __init__(self, written: StudyFile, homes: Sequence[Path]) -> None:
+        self.written, self.homes = written, homes
         self.files: dict[str, dict[str, Any]] = {}
         self.names: dict[str, list[str]] = {}
         self.tables: Tables = {}
@@ -148,10 +154,10 @@ class _Expansion:
         Raises:
             StudyError: the models do not go together, or not in this mode.
         """
-        listed = self.written.model
-        if not isinstance(listed, list) or len(listed) == 1:
-            return [self._model(listed if not isinstance(listed, list) else listed[0], "model")]
-        models = [self._model(one, f"model[{i}]") for i, one in enumerate(listed)]
+        every = listed(self.written.model)
+        if len(every) == 1:
+            return [self._model(every[0], "model")]
+        models = [self._model(one, f"model[{i}]") for i, one in enumerate(every)]
         if not models:
             raise StudyError("model: an empty list; name one, such as max")
         are_made = ["construction" in one for one in models]
@@ -177,7 +183,7 @@ class _Expansion:
             said = f"{as_written(written)} is not known; {nearest(written, names)}; {how}"
             raise StudyError(f"{place}: {said}")
         if "file" in written or "zoo" in written:
-            layer, named = load_layer(written, self.home)
+            layer, named = load_layer(written, self.homes[-1])
             self.files[layer.digest] = named
             return {"model": "file", "layer": layer}
         if "construction" in written:
@@ -186,7 +192,7 @@ class _Expansion:
         valid = nearest(next(iter(written), ""), ["construction", "file", "zoo"])
         raise StudyError(f"{place}: {as_written(written)} has no key that names a model; {valid}")
 
-    def _check_keys(self, place: str, written: Mapping[str, Keys]) -> None:
+    def _check_keys(self, place: str, written: Mapping[str, Any]) -> None:
         """Make sure that one of the study's models has each of these parts and keys."""
         names = " or ".join(dict.fromkeys(record.name for record in self.records))
         parts = [record.parts for record in self.records]
@@ -221,13 +227,17 @@ class _Expansion:
         """The cells of an entry for one model: every combination of its lists."""
         item = self.written.cells[index]
         places = dict.fromkeys(("m", "d_model", *item.written), f"cells[{index}].")
-        parts = {part: self._merged(part, item) for part in record.parts}
-        graphs = [parts.get("graph", {})]
+        parts = {
+            part: _merged(*(one.written.get(part, {}) for one in (self.written, item)))
+            for part in record.parts
+            if part != "embedding"
+        }
+        graphs = each(parts.get("graph", {}), ["degree", "file"])
         if graphs[0].get("family") == "edges":
-            graphs = [self._loaded(EdgesFile, graphs[0], f"{places.get('graph', '')}graph.")]
+            place = f"{places.get('graph', '')}graph."
+            graphs = [self._loaded(EdgesFile, graph, place) for graph in graphs]
         if record.room is None:
-            counted = item.m or [graph["items"] for graph in graphs if "items" in graph]
-            problems: list[Keys] = [{"m": m} for m in counted] or [{}]
+            problems: list[Keys] = [{"m": m} for m in item.m] or [{}]
         else:
             written = {part: parts[part] for part in record.room.parts}
             found = resolve_name(record.room.problems)(written, places, self._loaded)
@@ -240,11 +250,13 @@ class _Expansion:
         lists = (
             problems,
             item.d_model,
-            [one for graph in graphs for one in each(graph, ["degree"])],
+            graphs,
+            self._embeddings(item) if "embedding" in record.parts else [{}],
             each(training, ["learning_rate", "max_steps", "embeddings", "relations"]),
         )
-        for problem, d_model, graph, keys in itertools.product(*lists):
-            embedding = parts.get("embedding", {})
+        for problem, d_model, graph, embedding, keys in itertools.product(*lists):
+            if not problem and "items" in graph:
+                problem = {"m": graph["items"]}
             if embedding.get("family") == "vectors":
                 place = f"{places.get('embedding', '')}embedding."
                 items = self.names.get(graph.get("digest", ""))
@@ -261,22 +273,33 @@ class _Expansion:
             }
             yield validated(cell_type(record.name), cell, places).canonical()
 
-    def _merged(self, part: str, item: CellItem) -> Keys:
-        """A part with an entry's own keys; if they name another family, they stand alone."""
-        common, own = (one.written.get(part, {}) for one in (self.written, item))
-        families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
-        return dict(own) if len(families) > 1 else {**common, **own}
+    def _embeddings(self, item: CellItem) -> list[Keys]:
+        """The embeddings of an entry: each of its own with each of the study's."""
+        commons, owns = (one.embedding or ({},) for one in (self.written, item))
+        return [_merged(common, own) for common in commons for own in owns]
 
     def _loaded(self, spec: type[Any], keys: Keys, place: str, *sizes: Any) -> Keys:
         """A part of a cell whose file is loaded; what was read of it is remembered."""
         written = validated(spec, keys, place)
-        path = self.home / written.file
+        places = (home for home in self.homes if (home / written.file).exists())
+        home = next(places, self.homes[-1])
+        path = home / written.file
         with within(f"{place}file: "), reading(path):
-            loaded: Loaded = written.load(self.home, *sizes)
+            loaded: Loaded = written.load(home, *sizes)
         digest = loaded.keys["digest"]
         self.names[digest] = loaded.names
-        self.files[digest] = {"file": str(path.absolute()), "read": f"{path.name}: {loaded.told}"}
+        self.files[digest] = {
+            "file": str(path.absolute()),
+            "read": f"{path.name}: {loaded.told}",
+            "made": written.model_dump(include={"centre", "whiten", "normalise"}),
+        }
         return loaded.keys
+
+
+def _merged(common: Keys, own: Keys) -> Keys:
+    """Keys with an entry's own; if they name another family, these stand alone."""
+    families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
+    return dict(own) if len(families) > 1 else {**common, **own}
 
 
 def each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:

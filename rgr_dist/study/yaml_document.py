@@ -41,15 +41,18 @@ _Loader.add_implicit_resolver(
 )
 
 
+STUDIES = Path(str(resources.files("rgr_dist"))) / "studies"
+"""The folder of the studies that come with the package, and of their data."""
+
+
 def shipped_studies() -> list[str]:
     """The names of the studies that come with the package."""
-    folder = resources.files("rgr_dist") / "studies"
-    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".yaml"))
+    return sorted(path.stem for path in STUDIES.glob("*.yaml"))
 
 
 def shipped_text(name: str) -> str:
     """The text of a shipped study's file."""
-    return (resources.files("rgr_dist") / "studies" / f"{name}.yaml").read_text(encoding="utf-8")
+    return (STUDIES / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def load_yaml(text: str) -> Any:

@@ -161,6 +161,15 @@ def layers() -> StudyResults:
     return finished(study_of(cells, model=["max", {"zoo": "multi_query"}]), layered)
 
 
+def rows() -> StudyResults:
+    """Two kinds of rows at two step limits; of the larger size nothing passes."""
+    embedding = [{}, {"family": "binary"}]
+    limits, search = {"max_steps": [5000, 20_000]}, {"max_D_K": 48}
+    cells = [{"m": [64, 128], "d_model": 16}]
+    study = study_of(cells, embedding=embedding, training=limits, search=search)
+    return finished(study, relations)
+
+
 KINDS: dict[str, Callable[[], StudyResults]] = {
     "thresholds": thresholds,
     "twelve": twelve,
@@ -175,6 +184,7 @@ KINDS: dict[str, Callable[[], StudyResults]] = {
     "messages": of_messages,
     "transformer": transformer,
     "layers": layers,
+    "rows": rows,
 }
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
-from rgr_dist.analysis.embeddings import embeddings, finding
+import numpy as np
+import pytest
+
+from rgr_dist.analysis.embeddings import embeddings, finding, geometry, of_rows
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import page_of, sections
+from rgr_dist.analysis.tables import best
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
+from tests.analysis.studies import made
 
 
 def results_of(widths: dict[int, list[int]], heads: dict[int, int]) -> StudyResults:
@@ -53,3 +58,29 @@ def test_every_cell_says_how_many_relations_share_its_embeddings() -> None:
     table = embeddings(results_of({0: [40, 20, 12], 8: [8, 6, 4]}, {0: 2, 8: 1}))
     assert table["relations"].tolist() == [0, 0, 0, 8, 8, 8]
     assert table["D_K"].tolist() == [40, 20, 12, 8, 6, 4]
+
+
+def test_how_rows_lie_by_hand() -> None:
+    told = of_rows(np.array([[3.0, 0.0], [0.0, 4.0], [-6.0, 0.0]]))
+    assert told["condition"] == pytest.approx(np.sqrt(45) / 4)
+    assert told["participation"] == pytest.approx(61**2 / (45**2 + 16**2))
+    lengths = np.linalg.eigvalsh(np.cov([[3.0, 0, -6], [0, 4, 0]]))
+    assert told["centred"] == pytest.approx(lengths.sum() ** 2 / (lengths**2).sum())
+    assert (told["cosine"], told["nearest"]) == pytest.approx((-1 / 3, 0.0))
+
+
+def test_kinds_of_rows_stand_beside_each_other() -> None:
+    results = made("rows")
+    table = best(results)
+    first = table[(table["m"] == 64) & (table["max_steps"] == 5000)]
+    assert first["D_K"].notna().all()
+    told = finding(results)
+    for name, D_K in zip(("gaussian", "binary"), first["D_K"], strict=True):
+        assert f"{name} {D_K}, > 48" in told
+    rows = geometry(results.study)
+    assert [*zip(rows["rows"], rows["m"], strict=True)] == [
+        (name, m) for m in (64, 128) for name in ("gaussian", "binary")
+    ]
+    section = sections(results)[0]
+    axes = section.figures[0].draw(width=6.9)
+    assert (len(axes), len(section.tables[0].rows)) == (2, 4)
