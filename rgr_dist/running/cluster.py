@@ -123,6 +123,9 @@ class Pulse:
             try:
                 socket.create_connection(place, timeout=LOOK_EVERY).close()
             except ConnectionRefusedError:
+                import ray
+
+                ray.shutdown()  # else Tune asks for a minute to be released, and Ray aborts
                 raise RayDied(f"Ray died: its {part} gives no answer") from None
             except OSError:  # perhaps the network is slow
                 continue
