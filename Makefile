@@ -7,7 +7,7 @@ CLUSTER := .venv/.installed-cluster
 
 REPORTS := quickstart base-grid curves dense softmax value gpt2-small phases budget variants
 
-.PHONY: quickstart test test-slow test-range check reports bench clean
+.PHONY: quickstart test test-slow test-range check style types contracts reports bench clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -22,10 +22,17 @@ test-slow: $(READY) $(CLUSTER)  ## the tests that take minutes
 test-range: $(READY)  ## the wheel on each Ray of the range, in environments of their own (ENV=newest for one; 30 min)
 	$(BIN)/python -m tests.version_range $(ENV)
 
-check: $(READY)  ## style, types, import contracts
+check: $(READY)  ## style, types, import contracts, side by side
+	$(MAKE) -j2 types style contracts
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
+
+contracts: $(READY)
 	$(BIN)/lint-imports
 
 reports: $(READY)  ## run ten shipped studies and write their reports, into results/ (two hours on two cores)

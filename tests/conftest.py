@@ -23,11 +23,16 @@ settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one process; so do all that need Ray, and all of made-up pages."""
+    """A file's tests run in one process; so do all that need Ray, and all of made-up pages.
+
+    And all of the engines: two processes would compile the same kernels side by side.
+    """
+    engines = Path(__file__).parent / "engines"
     for item in items:
         needs = getattr(item, "fixturenames", ())
-        groups = (name.strip("_") for name in ("_ray", "made") if name in needs)
-        item.add_marker(pytest.mark.xdist_group(next(groups, str(item.path))))
+        groups = [name.strip("_") for name in ("_ray", "made") if name in needs]
+        place = engines if engines in item.path.parents else item.path
+        item.add_marker(pytest.mark.xdist_group(*groups[:1] or [str(place)]))
 
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads
@@ -36,9 +41,10 @@ os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from 
 def in_three_parts(store: Store) -> None:
     """Merge the parts of a store into three: every look at it reads each of them."""
     parts = store.parts()
-    tables = list(parts.values())
-    for third in range(3):
-        store.write_part(pa.concat_tables(tables[third::3]))
+    runs = pa.concat_tables(parts.values())
+    third = len(runs) // 3
+    for start, size in ((0, third), (third, third), (2 * third, None)):
+        store.write_part(runs.slice(start, size))
     for path in parts:
         store.remove(path)
 

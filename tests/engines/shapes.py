@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rgr_dist.engines.api import Weights
 from rgr_dist.study import assets
@@ -47,6 +48,13 @@ def graph_of(kind: str, m: int) -> dict[str, Any]:
     degree = int(np.bincount(pairs[:, 0]).max())
     keys = {"edges": len(pairs), "degree": degree, "items": int(pairs.max()) + 1}
     return {"family": "edges", "digest": assets.add(pairs), **keys}
+
+
+def by_shape(*row: Any) -> Any:
+    """A row of a table of models and, last, shapes: slow where softmax meets a list of edges, whose
+    kernels take ten seconds to compile; max is tested on those, and softmax on regular graphs."""
+    other = ("softmax" in row) and SHAPES[row[-1]][5:] not in ((), ("3-regular",), ("8-regular",))
+    return pytest.param(*row, marks=[pytest.mark.slow] if other else [])
 
 
 def runs_of(

@@ -19,7 +19,7 @@ from rgr_dist.engines.fused.engine import EdgeLane, FusedEngine
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
-from tests.engines.shapes import SHAPES, assert_close, runs_of, same
+from tests.engines.shapes import SHAPES, assert_close, by_shape, runs_of, same
 from tests.facts.made_up import database, run_of
 
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
@@ -67,18 +67,11 @@ ROWS = [
     *(("compiled", task) for task in TASKS if not task.startswith("softmax")),
     *(("fused", task) for task in TASKS if task not in ("a layer of the zoo", "facts")),
 ]
-COMPILED_FAST = ("max", "facts")  # torch compiles each task for ten to twenty seconds
+FAST = [one for one in ROWS if one[0] != "compiled" and not one[1].startswith("softmax on")]
+FAST.append(("compiled", "max"))  # torch compiles each task for ten to twenty seconds
 row = pytest.mark.parametrize(
     ("engine", "task"),
-    [
-        pytest.param(
-            *one,
-            marks=(pytest.mark.slow,)
-            if one[0] == "compiled" and one[1] not in COMPILED_FAST
-            else (),
-        )
-        for one in ROWS
-    ],
+    [pytest.param(*one, marks=[] if one in FAST else [pytest.mark.slow]) for one in ROWS],
     ids=lambda part: part.replace(" ", "-"),
 )
 SEEDS = (0, 3, 7)
@@ -174,7 +167,7 @@ def test_tasks_end_in_more_than_one_way() -> None:
 # What the fused engine does by hand, on every shape.
 
 SHAPED = [
-    (model, name)
+    by_shape(model, name)
     for model in ("max", "softmax", "value")
     for name, shape in SHAPES.items()
     if model != "value" or len(shape) == 5

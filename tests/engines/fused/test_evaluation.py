@@ -17,7 +17,7 @@ from rgr_dist.engines.fused.evaluation import (
 )
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.study.run import Run
-from tests.engines.shapes import SHAPES, runs_of, same
+from tests.engines.shapes import SHAPES, by_shape, runs_of, same
 
 kinds = pytest.mark.parametrize("kind", [F1ByPairs, F1ByContexts])
 
@@ -36,7 +36,7 @@ def make_run(
 
 
 SCORERS = [
-    (model, kind, name)
+    by_shape(model, kind, name)
     for model, kind in (
         ("max", F1ByPairs), ("max", F1ByContexts), ("softmax", make_scorer), ("value", make_scorer)
     )
