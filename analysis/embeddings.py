@@ -150,12 +150,11 @@ def _needed(own: pd.DataFrame) -> str:
 
 
 def _several_heads(trained: pd.DataFrame) -> str:
-    """From how many relations on several heads are best, at each size and step limit."""
-    first = []
-    for _, own in trained.groupby(["m", "d_model", "max_steps"]):
+    """From how many relations on several heads are best, at each size."""
+    said = []
+    for (m, d_model), own in trained.groupby(["m", "d_model"]):
+        own = own[own["max_steps"] == own["max_steps"].min()]
         several = own.loc[own["h_star"] > 1, "relations"]
-        if several.empty:
-            return ""
-        first.append(int(several.min()))
-    ends = f"{min(first)}" if min(first) == max(first) else f"{min(first)} to {max(first)}"
-    return f"Several heads are best once {ends} relations share their embeddings; before that, one."
+        on = f"from R = {several.min()} on" if len(several) else f"not up to {own['relations'].max()}"
+        said.append(f"{on} at ({m}, {d_model})")
+    return f"Several heads are best where R relations share an embedding: {'; '.join(said)}."

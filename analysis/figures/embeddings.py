@@ -34,10 +34,11 @@ def embeddings(table: pd.DataFrame, *, ax: Axes | None = None, width: float = st
         for _, own in trained.groupby(["m", "d_model", "max_steps"]):
             one = own.iloc[0]
             join(ax, own, x, f"({one['m']}, {one['d_model']}), {one['max_steps'] / 1000:g}k steps")
-        for row in frozen[frozen["D_K"].notna()].to_dict("records"):
-            ax.axhline(float(row["D_K"]), linestyle=DASHED, **LINE)
-            place = ax.get_xlim()[0], float(row["D_K"])
-            name(ax, place, f"({row['m']}, {row['d_model']}) frozen")
+        for _, own in frozen[frozen["D_K"].notna()].groupby(["m", "d_model"]):
+            for row in own.sort_values("max_steps").iloc[:1].to_dict("records"):
+                ax.axhline(float(row["D_K"]), linestyle=DASHED, **LINE)
+                place = ax.get_xlim()[0], float(row["D_K"])
+                name(ax, place, f"({row['m']}, {row['d_model']}) frozen")
     else:
         join(ax, trained, x, "trained")
         join(ax, frozen, x, "frozen", linestyle=DASHED)
