@@ -281,9 +281,8 @@ def legend(ax: Axes, heads: Iterable[Any], more: Sequence[tuple[Any, str]] = ())
     canvas = ax.get_figure(root=True)
     handles, words = [handle for handle, _ in entries], [tex(words) for _, words in entries]
     if isinstance(canvas, Sheet):
-        longest = max(len(words) for _, words in entries)
-        columns = int(canvas.get_figwidth() / max(0.75, 0.35 + 0.065 * longest))
-        columns = min(len(entries), max(2, columns))
+        entry = 0.75 if counts else 0.35 + 0.065 * max(len(one) for one in words)  # inches
+        columns = min(len(entries), max(2, int(canvas.get_figwidth() / entry)))
         canvas.legend(handles, words, loc="outside upper left", ncols=columns)
     else:  # the axes of a figure that somebody else lays out
         ax.legend(handles, words)
