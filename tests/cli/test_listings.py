@@ -272,7 +272,7 @@ def test_the_next_command_can_be_pasted(tmp_path: Path, capsys: Shown) -> None:
     for graph, edges in zip(graphs, ("0,1\n1,2\n", "0,1\n0,2\n"), strict=True):
         (tmp_path / graph["file"]).write_text(edges)
     cells = [{"m": 16, "d_model": 8, "graph": graph} for graph in graphs]
-    study = parse_study({"name": "x", "cells": cells}, home=tmp_path)
+    study = parse_study({"name": "x", "cells": cells}, homes=[tmp_path])
     results = open_results(study, Store(tmp_path / "results"))
     running._tell(results, "page", Console(), Summary(), "x.yaml")
     (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("next: ")]

@@ -32,7 +32,7 @@ def assert_same_width(
     training = {"max_steps": steps, **scored, **cell.pop("training", {})}
     search = {"heads": [h], "seeds": SEEDS, "confirm_seeds": 0, "keep_within": None, "max_D_K": 256}
     document = {"name": "x", "cells": [cell], "training": training, "search": search}
-    (found,) = thresholds_here(parse_study(document, home=folder), Store(folder))
+    (found,) = thresholds_here(parse_study(document, homes=[folder]), Store(folder))
     generators = [np.random.default_rng(seed) for seed in range(SEEDS)]
     given = np.array([rows(one) for one in generators])
     relations = training.get("relations", 1)

@@ -75,7 +75,7 @@ def test_one_batch_of_all_triples_and_no_decay_are_the_defaults() -> None:
 def test_triples_are_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "facts.csv").write_text("key,query,value\nParis,in,France\nRome,in,Italy\n")
     keys = study_of(database={"family": "file", "file": "facts.csv"})
-    (cell,) = parse_study(keys, home=tmp_path).cells
+    (cell,) = parse_study(keys, homes=[tmp_path]).cells
     assert isinstance(cell, FactsCell)
     assert (cell.m, cell.database.shape) == (2, (2, 1, 2))
     assert cell.assets

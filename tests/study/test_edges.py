@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_told_in_one_line_with_its_path(
         path.write_text("no graph")
     study = {"name": "x", "graph": {"family": "edges", "file": name}, "cells": [{"d_model": 4}]}
     with pytest.raises(StudyError) as error:
-        parse_study(study, home=tmp_path)
+        parse_study(study, homes=[tmp_path])
     assert "graph.file: " in str(error.value)
     assert name in str(error.value)
 
@@ -206,14 +206,14 @@ def test_items_are_counted_and_the_plan_says_what_was_read(tmp_path: Path) -> No
         "cells": [{"d_model": 4}, {"m": 5, "d_model": 4}],
         "context": {"length": 2},
     }
-    read = parse_study(study, home=tmp_path)
+    read = parse_study(study, homes=[tmp_path])
     assert [(cell.m, cell.n_edges) for cell in read.cells] == [(3, 3), (5, 3)]
     assert "again" in read.read[0]
     assert "w" in read.read[0]
     np.testing.assert_array_equal(assets.get(read.cells[0].assets[0]), [[0, 1], [1, 2], [2, 0]])
     study["cells"] = [{"m": 2, "d_model": 4}]
     with pytest.raises(StudyError, match="m: 2 "):
-        parse_study(study, home=tmp_path)
+        parse_study(study, homes=[tmp_path])
 
 
 FACTS = [(f"/m/{k}", f"/r {q}", f"/m/{(5 * k + 3 * q) % 12}") for k in range(12) for q in range(3)]

@@ -117,7 +117,7 @@ def study(folder: Path, **embedding: Any) -> dict[str, Any]:
 
 
 def cell_of(folder: Path, document: dict[str, Any]) -> Cell:
-    return parse_study(document, home=folder).cells[0]
+    return parse_study(document, homes=[folder]).cells[0]
 
 
 @pytest.fixture
