@@ -38,7 +38,8 @@ def embeddings(table: pd.DataFrame, *, ax: Axes | None = None, width: float = st
             for row in own.sort_values("max_steps").iloc[:1].to_dict("records"):
                 ax.axhline(float(row["D_K"]), linestyle=DASHED, **LINE)
                 place = ax.get_xlim()[0], float(row["D_K"])
-                name(ax, place, f"({row['m']}, {row['d_model']}) frozen")
+                words = f"({row['m']}, {row['d_model']}) frozen, h* = {row['h_star']}"
+                name(ax, place, words)
     else:
         join(ax, trained, x, "trained")
         join(ax, frozen, x, "frozen", linestyle=DASHED)
