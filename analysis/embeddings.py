@@ -154,7 +154,7 @@ def _several_heads(trained: pd.DataFrame) -> str:
     said = []
     for (m, d_model), own in trained.groupby(["m", "d_model"]):
         own = own[own["max_steps"] == own["max_steps"].min()]
-        several = own.loc[own["h_star"] > 1, "relations"]
-        on = f"from R = {several.min()} on" if len(several) else f"not up to {own['relations'].max()}"
+        several, most = own.loc[own["h_star"] > 1, "relations"], own["relations"].max()
+        on = f"from R = {several.min()} on" if len(several) else f"not up to {most}"
         said.append(f"{on} at ({m}, {d_model})")
     return f"Several heads are best where R relations share an embedding: {'; '.join(said)}."
