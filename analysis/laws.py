@@ -151,7 +151,7 @@ def fit(formula: str, cells: pd.DataFrame) -> Law:
     cut = bounded * math.log1p(fdtri(1, bounded - p, 0.95) / (bounded - p)) / 2
     slopes = _slopes(mean, theta, x)
     errors = sigma * np.sqrt(np.diag(np.linalg.pinv(slopes.T @ slopes)))
-    wide = 1.2 * math.sqrt(2 * cut) * errors  # limits are some way within, where cells are many
+    wide = np.clip(1.2 * math.sqrt(2 * cut) * errors, 0.02, 0.5)  # limits may lie within
 
     def limit(i: int, way: float) -> float:
         near = found
@@ -159,6 +159,8 @@ def fit(formula: str, cells: pd.DataFrame) -> Law:
         @cache
         def fall(value: float) -> float:
             nonlocal near
+            if value == theta[i]:
+                return -math.sqrt(cut)
             near, held = _maximise(mean, x, low, high, near, (i, value))
             return math.sqrt(max(best - held, 0.0)) - math.sqrt(cut)
 
@@ -166,6 +168,7 @@ def fit(formula: str, cells: pd.DataFrame) -> Law:
             way *= 2
             if abs(way) > FARTHEST:
                 return way * math.inf
+        near = found
         return float(brentq(fall, theta[i], theta[i] + way, xtol=1e-4))
 
     lows, highs = ([limit(i, way * wide[i]) for i in range(p)] for way in (-1, 1))
