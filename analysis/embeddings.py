@@ -12,7 +12,6 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.tables import best
 from rgr_dist.analysis.wording import plural
-from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -68,6 +67,8 @@ def geometry(study: Study) -> pd.DataFrame:
     Returns:
         ``rows, m, d_model``, and what ``of_rows`` says.
     """
+    from rgr_dist.problem.embeddings import sample_embedding  # and numba, for one table
+
     told = {
         (kind_of(study, cell)[0], cell.m, cell.d_model, cell.embedding): of_rows(
             sample_embedding(cell, 0)

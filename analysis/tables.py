@@ -156,10 +156,10 @@ def heads_alike(results: StudyResults) -> dict[str, tuple[int, int]]:
         star = own[own["is_best"].astype(bool)].iloc[0]
         best_scores = scores.get((cell_id, star["h"], star["d_k"]), none)
         kept = [
-            row["h"]
-            for row in records(own)
-            if _is_near(star["D_K"], row["h"], row["d_k"])
-            and _is_alike(scores.get((cell_id, row["h"], row["d_k"]), none), best_scores)
+            h
+            for h, d_k in zip(own["h"], own["d_k"], strict=True)
+            if _is_near(star["D_K"], h, d_k)
+            and _is_alike(scores.get((cell_id, h, d_k), none), best_scores)
         ]
         spans[str(cell_id)] = min(kept), max(kept)
     return spans
@@ -184,15 +184,15 @@ def _ends(own: pd.DataFrame, D_K: int) -> tuple[Any, Any]:
     The upper end counts those near D_K* alone, whose intervals do not depend on what was pruned.
     """
     tried = own[own["status"].isin(["found", "pruned"])]
-    near = own[[_is_near(D_K, one["h"], one["d_k"]) for one in records(own)]]
+    near = own[[_is_near(D_K, h, d_k) for h, d_k in zip(own["h"], own["d_k"], strict=True)]]
     known = own.loc[own["D_K"].notna(), "D_K_low"].notna().any()
     return tried["D_K_low"].min() if known else pd.NA, near["D_K_high"].min()
 
 
-def _is_near(best: int, h: int, d_k: int | None) -> bool:
+def _is_near(best: int, h: int, d_k: Any) -> bool:
     """Whether a threshold is at most ``POOL_MARGIN``, or one step of its d_k, above the best."""
     within = math.floor(best * (1 + POOL_MARGIN) + 1e-9) // h
-    return d_k is not None and d_k <= max(within, best // h + (h <= best))
+    return d_k is not pd.NA and bool(d_k <= max(within, best // h + (h <= best)))
 
 
 def _status(own: pd.DataFrame, heads: int) -> str:
