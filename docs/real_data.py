@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 DATA = Path(__file__).parents[1] / "rgr_dist" / "studies" / "data"
-SIZES, DRAWN, DRAWS = (64, 128, 256, 512), (64, 128), 3
+SIZES, DRAWN, DRAWS = (64, 128, 256), (64, 128), 3
 WORDS = 1024
 """Words with vectors: the most usual ones, from which the draws are taken."""
 GRAPHS = {
@@ -96,7 +96,7 @@ def write_pairs(name: str, pairs: Pairs, seed: int) -> None:
     words = [a for a, _ in both]
     targets = np.random.default_rng(seed).permutation(words)
     write(f"antonyms-{name}", both)
-    if "draw" not in name:
+    if name in map(str, DRAWN):
         write(f"shuffled-{name}", zip(words, targets, strict=True))
 
 
