@@ -72,12 +72,12 @@ def test_equal_edges(m: int, degree: int, h: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("whitened", [False, True])
 def test_rows_of_words(whitened: bool, tmp_path: Path) -> None:
     X = pd.read_parquet(GLOVE).select_dtypes("number").to_numpy(float)[:64]
+    np.save(tmp_path / "rows.npy", X)
+    made = {"whiten": whitened, "normalise": True}
+    cell = {"m": 64, "d_model": 50, "embedding": {"family": "vectors", "file": "rows.npy", **made}}
     if whitened:
-        X = X - X.mean(0)
         U, _, Vt = np.linalg.svd(X, full_matrices=False)
         X = U @ Vt
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    np.save(tmp_path / "rows.npy", X.astype(np.float32))
-    cell = {"m": 64, "d_model": 50, "embedding": {"family": "vectors", "file": "rows.npy"}}
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
     edges = partial(permutation, 64)
     assert_same_width(tmp_path, cell, 1, 6_000, lambda _: X, edges)
