@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from rich import get_console
+from typer.core import TyperGroup
 
 from rgr_dist.cli import comparing, prepare, results, running, theory
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
@@ -26,8 +26,6 @@ TOGETHER = 1.0
 """Seconds after a signal within which further signals count as the same one."""
 EXIT_UNREAD = 1
 """Exit status if the output is closed before all of it is written; rich uses the same."""
-
-app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Prepare": {
@@ -53,9 +51,24 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
 }
 """The verbs in the groups and the order of ``--help``, each with a command to begin with."""
 
-for group, examples in VERBS.items():
+
+class _Groups(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the verbs by their groups."""
+        width = max(map(len, self.commands))
+        for group, examples in VERBS.items():
+            with formatter.section(group):
+                verbs = [self.commands[verb.__name__] for verb in examples]
+                said = [" ".join(str(one.help).partition("\n\n")[0].split()) for one in verbs]
+                formatter.write_dl(
+                    [(f"{v.name:{width}}", s) for v, s in zip(verbs, said, strict=True)]
+                )
+
+
+app = typer.Typer(cls=_Groups, rich_markup_mode=None, pretty_exceptions_enable=False)
+for examples in VERBS.values():
     for verb, example in examples.items():
-        app.command(epilog=f"Example: {example}", rich_help_panel=group)(verb)
+        app.command(epilog=f"Example: {example}")(verb)
 
 
 def _version(asked: bool) -> None:
@@ -164,6 +177,8 @@ class _Interrupt:
             self.first = now
             raise KeyboardInterrupt
         if now - self.first > TOGETHER:
+            from rich import get_console
+
             get_console().show_cursor()  # which a live table hides
             os._exit(_interrupted(self._arguments))
 

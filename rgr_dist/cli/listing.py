@@ -13,13 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from rich.console import Console
-from rich.table import Table
-
 from rgr_dist.faults import shown
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
 
 Row = Mapping[str, Any]
 Rows: TypeAlias = "pd.DataFrame | Sequence[Row]"
@@ -98,6 +97,8 @@ def nowhere() -> TextIO:
 
 
 def _console() -> Console:
+    from rich.console import Console  # which --help does without
+
     if sys.stdout.isatty():
         return Console()
     return Console(width=160, force_terminal=False, force_jupyter=False)  # a pipe or a file
@@ -105,6 +106,8 @@ def _console() -> Console:
 
 def _table(name: str, rows: Sequence[Row], show: Iterable[str]) -> Table:
     """The columns that say something; texts fold where there is no room, numbers do not."""
+    from rich.table import Table
+
     table = Table(title=name, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     columns = list(show or dict.fromkeys(column for row in rows for column in row))
     usual = {"degree": 1}  # a column of such values alone says nothing
