@@ -56,7 +56,7 @@ def run(
     with store.held(resolved.name):
         from rich.console import Console
 
-        from rgr_dist.analysis.load import open_results
+        from rgr_dist.analysis.load import results_of
         from rgr_dist.live import LiveView
 
         due = time.monotonic() + REPORT_AFTER
@@ -78,7 +78,7 @@ def run(
             kept = f"studies/{resolved.name}"
             is_same = store.read_text(f"{kept}/study.json") == resolved.model_dump_json(indent=2)
             summary = run_study(resolved, store, view, execution)
-            results = open_results(resolved, store)
+            results = results_of(resolved, summary.search)
             page = store.address(f"{kept}/report/index.html")
             if summary.runs or not (is_same and _is_newest(store, f"{kept}/report", page)):
                 view.phase("writing the report")

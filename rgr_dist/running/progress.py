@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from rgr_dist.planning.search_of import StoredSearch
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
 
@@ -21,6 +22,7 @@ class Summary:
         train_seconds: seconds of training, summed over runs.
         workers: how many probes can run at once at present.
         failures: each run that failed, with its reason in a line.
+        search: the study's search as the run left it; there once the run has ended.
         started: when the first worker was ready; until then, when Ray was.
         paced_from, reported: when the first reported run began to train, after workers had
             started and kernels were compiled; and when a run was last reported.
@@ -37,6 +39,7 @@ class Summary:
     started: float = 0.0
     paced_from: float | None = None
     reported: float = 0.0
+    search: StoredSearch = field(init=False, repr=False)
 
     @property
     def seconds(self) -> float:

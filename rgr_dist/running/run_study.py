@@ -70,7 +70,7 @@ def run_study(
                 _train(study, search, store, view, execution, summary)
             store.compact()
             search = stored_search(study, store)  # as a later reader finds it
-        summary.left_failed = left_by_failures(study, search)
+        summary.search, summary.left_failed = search, left_by_failures(study, search)
         store.write_study(study)
         return summary
 
