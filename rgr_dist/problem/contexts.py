@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.problem.kernel_cache import cached_kernel
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
 
 ABSENT = np.int32(-1)

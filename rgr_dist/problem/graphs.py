@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.problem.kernel_cache import cached_kernel
 from rgr_dist.problem.streams import SHIFT_32, Stream, below
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell

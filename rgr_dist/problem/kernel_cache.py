@@ -22,7 +22,7 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 config: Any = numba.config  # its settings are not typed
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 SOURCES = "problem/*.py", "models/f1.py", "engines/schedule.py", "engines/fused/**/*.py"
 """All files with kernels, and with the types and constants compiled into them."""
 ROOM = 2**24

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
+from rgr_dist.problem.kernel_cache import cached_kernel
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run

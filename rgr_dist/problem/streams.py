@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.problem.kernel_cache import cached_kernel
 
 UInt32Array = npt.NDArray[np.uint32]
 Float64Array = npt.NDArray[np.float64]

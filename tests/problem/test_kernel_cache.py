@@ -12,8 +12,8 @@ from pathlib import Path
 import grimp
 import pytest
 
-from rgr_dist import kernel_cache
-from rgr_dist.kernel_cache import PACKAGE, SOURCES
+from rgr_dist.problem import kernel_cache
+from rgr_dist.problem.kernel_cache import PACKAGE, SOURCES
 
 CONTEXTS = """
 import numpy as np
@@ -119,7 +119,7 @@ def test_an_edit_of_a_kernel_changes_the_digest(
 
 FOLDER = """
 import numba
-from rgr_dist.kernel_cache import cache_folder
+from rgr_dist.problem.kernel_cache import cache_folder
 import rgr_dist.problem.streams
 print(cache_folder("0"), numba.config.CACHE_DIR)
 """

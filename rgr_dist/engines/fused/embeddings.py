@@ -19,7 +19,7 @@ from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import WIDTH, fma, horizontal_sum, splat
 from rgr_dist.engines.fused.simd_memory import FloatArray, gather_rows, load, store, transpose
 from rgr_dist.engines.fused.step import Parameters, project, update_W
-from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.problem.kernel_cache import cached_kernel
 
 LEAST_NORM = np.float32(1e-12)
 """A row is divided by this if it is shorter: as in ``torch.nn.functional.normalize``."""

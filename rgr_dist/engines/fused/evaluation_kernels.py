@@ -30,8 +30,8 @@ from rgr_dist.engines.fused.simd_memory import (
     transpose,
 )
 from rgr_dist.engines.fused.step import Sizes, project, project_context
-from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.models.f1 import f1_cannot_exceed
+from rgr_dist.problem.kernel_cache import cached_kernel
 
 _cannot_exceed = numba.njit(nogil=True, inline="always")(f1_cannot_exceed)
 

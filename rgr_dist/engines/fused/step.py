@@ -34,7 +34,7 @@ from rgr_dist.engines.fused.simd_memory import (
     store,
     transpose,
 )
-from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.problem.kernel_cache import cached_kernel
 
 
 class Sizes(NamedTuple):

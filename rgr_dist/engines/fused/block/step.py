@@ -44,7 +44,7 @@ from rgr_dist.engines.fused.block.columns import (
 from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import WIDTH, exponential, splat, transposed, where_above
 from rgr_dist.engines.fused.simd_memory import FloatArray, load, store, transpose
-from rgr_dist.kernel_cache import cached_kernel
+from rgr_dist.problem.kernel_cache import cached_kernel
 
 
 class Sizes(NamedTuple):
