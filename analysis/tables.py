@@ -101,17 +101,16 @@ def best(results: StudyResults) -> pd.DataFrame:
     """
     study, table = results.study, thresholds(results)
     by_cell = dict(list(table.groupby("cell_id")))
+    stars = {row["cell_id"]: row for row in records(table[table["is_best"].astype(bool)])}
     spans, protocols = heads_alike(results), _protocols(study)
     largest = {family[-1].cell_id for family in study.budgets.values()}
     rows = []
     for cell in study.cells:
         own = by_cell.get(cell.cell_id, table.iloc[:0])
-        star = own[own["is_best"].astype(bool)]
         heads = 1 if cell.record.algorithm == "one-head" else len(study.search.heads)
         row: Row = {"status": _status(own, heads)}
-        if len(star):
-            row |= records(star)[0] | {"status": row["status"]}
-            row |= {"h_star": row["h"]}
+        if star := stars.get(cell.cell_id):
+            row |= star | {"status": row["status"], "h_star": star["h"]}
             row["h_low"], row["h_high"] = spans[cell.cell_id]
             row["D_K_low"], row["D_K_high"] = _ends(own, row["D_K"])
         elif len(own) == heads and own["D_K_low"].notna().all():
@@ -148,9 +147,11 @@ def heads_alike(results: StudyResults) -> dict[str, tuple[int, int]]:
     two-sided, p > ``SIGNIFICANCE``. Fewer than two seeds are no evidence.
     """
     table, none = thresholds(results), pd.Series(dtype="float64")
-    table, probe = table[table["D_K"].notna()], ["cell_id", "h", "d_k"]
-    runs = scored(results.searched, results.study).merge(table[probe], on=probe)
-    scores = {key: own.set_index("seed")["score"] for key, own in runs.groupby(probe)}
+    probe = ["cell_id", "h", "d_k"]
+    table = table.loc[table["D_K"].notna(), [*probe, "D_K", "is_best"]]
+    runs = scored(results.searched, results.study)[[*probe, "seed", "score"]]
+    runs = runs.merge(table[probe], on=probe).set_index("seed")
+    scores = dict(iter(runs.groupby(probe)["score"]))
     spans = {}
     for cell_id, own in table.groupby("cell_id", sort=False):
         star = own[own["is_best"].astype(bool)].iloc[0]
