@@ -127,23 +127,36 @@ def _span(column: pd.Series[Any]) -> str:
 
 
 def _by_kind(table: pd.DataFrame) -> str:
-    """D_K* of each kind at every m, within each step limit, or of a construction."""
+    """D_K* of each kind at every m; where step limits differ, within the least and the most, at the
+    largest m that has both."""
     if (table["status"] == "open").any():
         return ""
-    by, sizes = "rows" if table["rows"].nunique() > 1 else "edges", sorted({*table["m"]})
-    said = []
-    for how, own in table.groupby("how", sort=False):
-        kinds = own.groupby(by, sort=False)
-        known = [m for m in sizes if m in {*own["m"]}]
-        told = [
-            f"{kind} {', '.join(_needed(one[one['m'] == m]) for m in known)}" for kind, one in kinds
-        ]
-        said.append(f"{how}, m = {', '.join(map(str, known))}: {'; '.join(told)}.")
-    return f"D_K* by {by}. {' '.join(said)}"
+    by = "rows" if table["rows"].nunique() > 1 else "edges"
+    trained = table[table["how"].str.endswith(" steps")]
+    table = table if trained.empty else trained
+    limits = sorted({*table["max_steps"]})
+    ends = [table[table["max_steps"] == limit] for limit in (limits[0], limits[-1])]
+    both = {*ends[0]["m"]} & {*ends[1]["m"]}
+    if len(limits) == 1 or not both:
+        sizes = sorted({*ends[0]["m"]})
+        kinds = ends[0].groupby(by, sort=False)
+        told = [f"{kind} {', '.join(_needed(one, m) for m in sizes)}" for kind, one in kinds]
+        return f"D_K* by {by} at m = {', '.join(map(str, sizes))}: {'; '.join(told)}."
+    told = [
+        f"{' to '.join(_needed(end[end[by] == kind], max(both)) for end in ends)} ({kind})"
+        for kind in table[by].unique()
+    ]
+    return (
+        f"From {limits[0]:,} to {limits[-1]:,} steps, D_K* at m = {max(both)} goes from "
+        f"{', '.join(told)}."
+    )
 
 
-def _needed(own: pd.DataFrame) -> str:
-    """The D_K* of some cells, from the least to the largest; where no width passes, ``> 72``."""
+def _needed(own: pd.DataFrame, m: int) -> str:
+    """The D_K* of cells at m, from the least to the largest; where no width passes, ``> 72``."""
+    own = own[own["m"] == m]
+    if own.empty:
+        return "–"
     ends = own["D_K"].astype("Float64").fillna(own["D_K_low"] - 0.5)
     ends = ends.sort_values().iloc[[0, -1]]
     words = [f"{int(end)}" if end == int(end) else f"> {int(end)}" for end in ends]

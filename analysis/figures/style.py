@@ -375,16 +375,19 @@ def as_svg(figure: Figure) -> str:
 
 
 def _typeset(node: ElementTree.Element) -> None:
-    """Mathtext within a text: italics and subscripts that flow in any type."""
+    """Mathtext within a text: italics, subscripts and powers that flow in any type."""
     style = node.get("style", "")
     node.set("style", re.sub(r"'[^']*', ?|font-family: [^;]*;?", "", style))
-    parts = re.split(r"\$(\w)(?:_\{\\mathrm\{(\w+)\}\})?\$", node.text or "")
-    node.text = parts[0]
-    for letter, index, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+    pattern = r"\$(\w?)(?:([_^])\{(?:\\mathrm\{)?([\w.-]+)\}+)?\$"
+    node.text, *parts = re.split(pattern, node.text or "")
+    for letter, sign, index, rest in zip(*(parts[at::4] for at in range(4)), strict=True):
         italic = ElementTree.SubElement(node, f"{SVG}tspan", {"font-style": "italic"})
         italic.text, italic.tail = letter, "" if index else rest
         if index:
-            low = ElementTree.SubElement(node, f"{SVG}tspan", {"dy": "2", "font-size": "75%"})
-            low.text = index
-            back = ElementTree.SubElement(node, f"{SVG}tspan", {"dy": "-2"})
+            off = 2 if sign == "_" else -3
+            small = ElementTree.SubElement(
+                node, f"{SVG}tspan", {"dy": f"{off}", "font-size": "75%"}
+            )
+            small.text = index
+            back = ElementTree.SubElement(node, f"{SVG}tspan", {"dy": f"{-off}"})
             back.text = rest or "\u200b"  # a shift needs a character

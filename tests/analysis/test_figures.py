@@ -156,7 +156,7 @@ def test_files_have_the_width_of_a_papers_column_or_two(width: float) -> None:
 
 
 def test_an_svg_file_stands_alone_and_one_in_a_page_takes_its_colours() -> None:
-    figure = figures(made("thresholds"))["law"]
+    figure = figures(made("twelve"))["law"]
     alone = style.as_file(figure, "svg").decode()
     assert "<text" not in alone, "outlines: a reader may lack the font"
     assert "var(--" not in alone
@@ -167,7 +167,7 @@ def test_an_svg_file_stands_alone_and_one_in_a_page_takes_its_colours() -> None:
     colours = {*re.findall(r"#[0-9a-f]{6}\b", re.sub(r"#m\w+|url\(#\w+\)", "", page))}
     assert colours <= {"#000000"}, "all others are the page's"
     titles = [one.text for one in tree.iter(f"{SVG}title")]
-    table = best(made("thresholds"))
+    table = best(made("twelve"))
     assert len(titles) == len(table)
     assert all(f"D_K* = {D_K} " in text for D_K, text in zip(table["D_K"], titles, strict=True))
     text = "".join("".join(one.itertext()) for one in tree.iter(f"{SVG}text"))
