@@ -205,7 +205,8 @@ def _names(study: Study) -> pd.Series[str]:
     for cell in study.cells:
         parts = [f"{cell.m}, {cell.d_model}"]
         parts += [f"r = {cell.graph.degree}"] if cell.graph.degree > 1 else []
-        parts += [study.differences[cell.cell_id].replace("=", " ").replace("_", " ")]
+        told = study.differences[cell.cell_id].replace("=True", "").replace(",", ", ")
+        parts += [told.replace("=", " ").replace("_", " ")]
         names[cell.cell_id] = f"({', '.join(part for part in parts if part)})"
     return pd.Series(names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,6 +28,8 @@ ON_PAGE, ON_WIDE_PAGE = 4.4, 6.4
 """Widths in inches on the report's page: of one panel, and of several."""
 NARROWEST = 1.55
 """Inches that a panel needs: a narrower figure has fewer of them in a row."""
+CHARACTERS = 15
+"""How many of a title have room in an inch."""
 
 LIGHT = {"ink": "#1c1d20", "soft": "#5c6067", "line": "#d8dade", "page": "#ffffff"}
 DARK = {"ink": "#e9eaec", "soft": "#a6abb3", "line": "#3b3e44", "page": "#141518"}
@@ -292,6 +295,10 @@ def titles(axes: Sequence[Axes], names: Sequence[str]) -> None:
     """The name of each panel's cell; the first says what the numbers are, if it has room."""
     for i, (ax, name) in enumerate(zip(axes, names, strict=True)):
         words = f"(m, d_model) = {name}" if i == 0 and len(name) < 11 else name
+        place, canvas = ax.get_subplotspec(), ax.get_figure(root=True)
+        columns = 1 if place is None else place.get_gridspec().ncols
+        room = int(CHARACTERS * canvas.get_figwidth() / columns) if canvas else 40
+        words = "\n".join(textwrap.wrap(words, room, break_on_hyphens=False))
         ax.set_title(tex(words), y=1.0)  # given, its place need not be sought
 
 

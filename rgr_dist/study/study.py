@@ -73,7 +73,7 @@ class Study(Spec):
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
         Cells of one size add the keys in which they differ from the first of them, such as
-        ``max_steps=80000``; graphs that differ only in their file add its name.
+        ``max_steps=80000``; where they differ in their files, each adds its own's name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -108,11 +108,12 @@ class Study(Spec):
         bare = [key for key in keys if not key.endswith(".digest")]
         if len({tuple(one.get(key) for key in bare) for one in flat}) == len(flat):
             keys = bare
+        files = [f for f in keys if f.endswith(".file") and len({one.get(f) for one in flat}) > 1]
         return [
             [
                 f"{key.split('.')[-1]}={_plain(own[key])}"
                 for key in keys
-                if key in own and own[key] != flat[0].get(key, False)
+                if key in own and (key in files or own[key] != flat[0].get(key, False))
             ]
             for own in flat
         ]
