@@ -101,13 +101,17 @@ def _ends(path: Path, heading: bool | None, told: list[str]) -> list[Row]:
         raise ValueError(f"line 1 is '{', '.join(first)[:LONGEST]}'; {WANTED}")
     if heading is None:
         heading = has_words or first[0] == "" or is_heading(rows, (0, 1))
-    rows = rows[heading:]
+    rows, back = rows[heading:], []
     if heading:
         places = _places(first, all(WHOLE.fullmatch(row[0]) for row in rows), told)
+        if "type" in (kinds := [name.lower() for name in first]):  # as Gephi has it
+            back = [row for row in rows if row[kinds.index("type")].lower() == "undirected"]
+            told += [f"{len(back)} of Type Undirected go in both directions"] if back else []
     else:
         told += ["the third column, a weight, is not used"] if has_weight else []
         places = (_named(comment) if len(comment) == len(first) else None) or (0, 1)
-    return [[row[at] for row in rows] for at in places]
+    pairs = places, places[::-1]
+    return [[row[at] for row in rows] + [row[other] for row in back] for at, other in pairs]
 
 
 def _places(heading: Sequence[str], is_index: bool, told: list[str]) -> tuple[int, int]:
@@ -166,6 +170,9 @@ def _graph(path: Path) -> Any:
     if path.suffix.lower() == ".graphml":
         return nx.read_graphml(path)
     if path.suffix.lower() != ".gml":
+        parts = {line.strip().lower()[:5] for line in path.read_text().splitlines()}
+        if {"*edge", "*arcs"} <= parts:
+            raise ValueError("has both *Edges and *Arcs, which networkx mixes up; give one of them")
         return nx.read_pajek(path)
     try:
         return nx.read_gml(path)
@@ -187,9 +194,9 @@ def read_triples(path: Path, heading: bool | None = None, first: bool = False) -
         table = _of_parquet(path)
         if table.num_columns != 3:
             raise ValueError(f"its columns are {', '.join(table.column_names)}; give three")
-        columns = [_entries(table, at) for at in range(3)]
+        columns, names = [_entries(table, at) for at in range(3)], table.column_names
     else:
-        columns = _three(read_rows(text_lines(path))[0], heading)
+        columns, names = _three(read_rows(text_lines(path))[0], heading)
     known = [numbered(column) for column in columns]
     listed = np.array([codes[0] for _, codes in known], dtype=np.int32).T
     if not len(listed):
@@ -197,6 +204,7 @@ def read_triples(path: Path, heading: bool | None = None, first: bool = False) -
     distinct = listed[np.sort(np.unique(listed, axis=0, return_index=True)[1])]
     pairs, place, times = np.unique(distinct[:, :2], axis=0, return_index=True, return_counts=True)
     told = [f"{len(pairs)} triples"]
+    told += ["key {}, query {}, value {}".format(*names)] if names else []
     if len(distinct) < len(listed):
         told.append(f"{len(listed) - len(distinct)} that occur again count once")
     triples, several = distinct[place], int((times > 1).sum())
@@ -212,8 +220,8 @@ def read_triples(path: Path, heading: bool | None = None, first: bool = False) -
     return Triples(triples, "; ".join(told))
 
 
-def _three(rows: list[Row], heading: bool | None) -> list[Row]:
-    """The columns of triples, without a heading and without an index that has no name."""
+def _three(rows: list[Row], heading: bool | None) -> tuple[list[Row], Row]:
+    """The columns of triples and their heading, if any, without an index that has no name."""
     first = rows[0]
     start = int(first[0] == "" and len(first) == 4)
     if len(first) != 3 + start:
@@ -222,4 +230,5 @@ def _three(rows: list[Row], heading: bool | None) -> list[Row]:
         )
     if heading is None:
         heading = bool(start) or column_of(first, FIRST) == 0 or is_heading(rows, (0, 1))
-    return [[row[at] for row in rows[heading:]] for at in range(start, start + 3)]
+    names = first[start:] if heading else []
+    return [[row[at] for row in rows[heading:]] for at in range(start, start + 3)], names

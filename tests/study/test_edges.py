@@ -155,6 +155,21 @@ def test_a_heading_is_as_the_study_says(tmp_path: Path) -> None:
     assert len(read_edges(path, heading=False).names) == 4
 
 
+def test_edges_of_the_type_undirected_go_both_ways_beside_directed_ones(tmp_path: Path) -> None:
+    rows = ["Source,Target,Type,Weight", "a,b,Directed,1", "b,c,Undirected,1", "c,a,Directed,1"]
+    (tmp_path / "gephi.csv").write_text("\n".join(rows))
+    found = read_edges(tmp_path / "gephi.csv")
+    assert found.edges.tolist() == [[0, 1], [1, 2], [2, 0], [2, 1]]
+    (tmp_path / "both.net").write_text("*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2\n*Edges\n2 3\n")
+    with pytest.raises(ValueError, match="both"):
+        read_edges(tmp_path / "both.net")
+
+
+def test_what_each_column_of_triples_is_taken_for_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("subject,object,predicate\na,b,r\nc,b,r\na,d,s\n")
+    assert "query object" in read_triples(tmp_path / "x.csv").told
+
+
 @pytest.mark.parametrize("name", ["latin.csv", "wide.csv", "gone.csv", "folder.csv", "g.gml"])
 def test_a_file_that_cannot_be_read_is_told_in_one_line_with_its_path(
     name: str, tmp_path: Path
