@@ -51,7 +51,9 @@ def run_row(
         "device": device,
         "finished_at": datetime.now(UTC),
         "versions": _versions(),
-        "git_revision": git_revision(Path(__file__)),
+        "git_revision": git_revision(Path(__file__))
+        or _version("rgr-dist").partition("+g")[2]  # of an installed package
+        or None,
         "config": run.config_json,
     }
     return {name: row[name] for name in RUNS.names}

@@ -34,7 +34,7 @@ Shown = pytest.CaptureFixture[str]
 
 def test_the_version_is_that_of_the_package(capsys: Shown) -> None:
     assert call(["--version"]) == 0
-    assert capsys.readouterr().out == "rgr 0.1.0\n"
+    assert re.fullmatch(r"rgr 0\.1\.0(\+\S+)?\n", capsys.readouterr().out)
 
 
 def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Shown) -> None:
