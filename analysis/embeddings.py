@@ -128,7 +128,7 @@ def _span(column: pd.Series[Any]) -> str:
 
 def _by_kind(table: pd.DataFrame) -> str:
     """D_K* of each kind at every m; where step limits differ, within the least and the most, at the
-    largest m that has both."""
+    largest m that has both and a width that passes."""
     if (table["status"] == "open").any():
         return ""
     by = "rows" if table["rows"].nunique() > 1 else "edges"
@@ -136,7 +136,7 @@ def _by_kind(table: pd.DataFrame) -> str:
     table = table if trained.empty else trained
     limits = sorted({*table["max_steps"]})
     ends = [table[table["max_steps"] == limit] for limit in (limits[0], limits[-1])]
-    both = {*ends[0]["m"]} & {*ends[1]["m"]}
+    both = {*ends[0]["m"]} & {*ends[1]["m"][ends[1]["D_K"].notna()]}
     if len(limits) == 1 or not both:
         sizes = sorted({*ends[0]["m"]})
         kinds = ends[0].groupby(by, sort=False)
