@@ -32,8 +32,11 @@ def embeddings(table: pd.DataFrame, *, ax: Axes | None = None, width: float = st
     style.log_axis(ax, "y", ends, "D_K*")
     if is_shared:
         for _, own in trained.groupby(["m", "d_model", "max_steps"]):
-            one = own.iloc[0]
-            join(ax, own, x, f"({one['m']}, {one['d_model']}), {one['max_steps'] / 1000:g}k steps")
+            one = own[own["D_K"].notna()].sort_values(x).iloc[:1].to_dict("records")
+            for first in one:  # lines may cross, so that both ends have a name
+                size = f"({first['m']}, {first['d_model']})"
+                join(ax, own, x, f"{size}, {first['max_steps'] / 1000:g}k steps")
+                name(ax, (float(first[x]), float(first["D_K"])), size)
         for _, own in frozen[frozen["D_K"].notna()].groupby(["m", "d_model"]):
             for row in own.sort_values("max_steps").iloc[:1].to_dict("records"):
                 ax.axhline(float(row["D_K"]), linestyle=DASHED, **LINE)
