@@ -28,7 +28,7 @@ ON_PAGE, ON_WIDE_PAGE = 4.4, 6.4
 """Widths in inches on the report's page: of one panel, and of several."""
 NARROWEST = 1.55
 """Inches that a panel needs: a narrower figure has fewer of them in a row."""
-CHARACTERS = 15
+CHARACTERS = 14
 """How many of a title have room in an inch."""
 
 LIGHT = {"ink": "#1c1d20", "soft": "#5c6067", "line": "#d8dade", "page": "#ffffff"}

@@ -108,7 +108,8 @@ class Study(Spec):
         bare = [key for key in keys if not key.endswith(".digest")]
         if len({tuple(one.get(key) for key in bare) for one in flat}) == len(flat):
             keys = bare
-        files = [f for f in keys if f.endswith(".file") and len({one.get(f) for one in flat}) > 1]
+        named = [key for key in keys if key.endswith(".file")]
+        files = [key for key in named if len({one[key] for one in flat if key in one}) > 1]
         return [
             [
                 f"{key.split('.')[-1]}={_plain(own[key])}"
