@@ -53,19 +53,19 @@ def assert_same_width(
     assert abs(found["d_k"] - expected) <= 1
 
 
-@pytest.mark.parametrize(("relations", "steps"), [(1, 6_000), (16, 4_000)])
-def test_trained_embeddings(relations: int, steps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("m", "d_model", "relations"), [(48, 12, 1), (32, 16, 16)])
+def test_trained_embeddings(m: int, d_model: int, relations: int, tmp_path: Path) -> None:
     training = {"embeddings": "trained", "relations": relations}
-    cell = {"m": 48, "d_model": 12, "training": training}
-    rows, edges = partial(gaussian, 48, 12), partial(permutation, 48)
-    assert_same_width(tmp_path, cell, 1, steps, rows, edges)
+    cell = {"m": m, "d_model": d_model, "training": training}
+    rows, edges = partial(gaussian, m, d_model), partial(permutation, m)
+    assert_same_width(tmp_path, cell, 1, 4_000, rows, edges)
 
 
-@pytest.mark.parametrize(("m", "degree", "h"), [(32, 4, 2), (64, 2, 4)])
-def test_equal_edges(m: int, degree: int, h: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("m", "degree", "h", "steps"), [(32, 4, 2, 6_000), (64, 2, 8, 20_000)])
+def test_equal_edges(m: int, degree: int, h: int, steps: int, tmp_path: Path) -> None:
     cell = {"m": m, "d_model": 16, "graph": {"family": "regular", "degree": degree}}
     rows, edges = partial(gaussian, m, 16), partial(regular, m, degree)
-    assert_same_width(tmp_path, cell, h, 6_000, rows, edges)
+    assert_same_width(tmp_path, cell, h, steps, rows, edges)
 
 
 @pytest.mark.skipif(not GLOVE.exists(), reason="the table is not here")
