@@ -127,29 +127,33 @@ def _span(column: pd.Series[Any]) -> str:
 
 
 def _by_kind(table: pd.DataFrame) -> str:
-    """D_K* of each kind at every m; where step limits differ, within the least and the most, at the
-    largest m that has both and a width that passes."""
+    """D_K* of each kind within the least step limit and the most, at the largest m at which all
+    kinds have both and a width passes; else of each kind at every m, within each limit."""
     if (table["status"] == "open").any():
         return ""
     by = "rows" if table["rows"].nunique() > 1 else "edges"
-    trained = table[table["how"].str.endswith(" steps")]
-    table = table if trained.empty else trained
-    limits = sorted({*table["max_steps"]})
-    ends = [table[table["max_steps"] == limit] for limit in (limits[0], limits[-1])]
-    both = {*ends[0]["m"]} & {*ends[1]["m"][ends[1]["D_K"].notna()]}
-    if len(limits) == 1 or not both:
-        sizes = sorted({*ends[0]["m"]})
-        kinds = ends[0].groupby(by, sort=False)
-        told = [f"{kind} {', '.join(_needed(one, m) for m in sizes)}" for kind, one in kinds]
-        return f"D_K* by {by} at m = {', '.join(map(str, sizes))}: {'; '.join(told)}."
-    told = [
-        f"{' to '.join(_needed(end[end[by] == kind], max(both)) for end in ends)} ({kind})"
-        for kind in table[by].unique()
-    ]
-    return (
-        f"From {limits[0]:,} to {limits[-1]:,} steps, D_K* at m = {max(both)} goes from "
-        f"{', '.join(told)}."
-    )
+    kinds, trained = [*table[by].unique()], table[table["how"].str.endswith(" steps")]
+    limits = sorted({*trained["max_steps"]})
+    if len(limits) > 1:
+        ends = [trained[trained["max_steps"] == limit] for limit in (limits[0], limits[-1])]
+        known = [{*end["m"][end[by] == kind]} for end in ends for kind in kinds]
+        if both := set.intersection(*known) & {*ends[1]["m"][ends[1]["D_K"].notna()]}:
+            m = max(both)
+            told = [
+                f"{' to '.join(_needed(end[end[by] == kind], m) for end in ends)} ({kind})"
+                for kind in kinds
+            ]
+            steps = f"From {limits[0]:,} to {limits[-1]:,} steps"
+            return f"{steps}, D_K* at m = {m} goes from {', '.join(told)}."
+    said = []
+    for how, own in table.groupby("how", sort=False):
+        sizes = sorted({*own["m"]})
+        told = [
+            f"{kind} {', '.join(_needed(one, m) for m in sizes)}"
+            for kind, one in own.groupby(by, sort=False)
+        ]
+        said.append(f"{how}, m = {', '.join(map(str, sizes))}: {'; '.join(told)}.")
+    return f"D_K* by {by}. {' '.join(said)}"
 
 
 def _needed(own: pd.DataFrame, m: int) -> str:

@@ -94,7 +94,8 @@ def lost_rows(
 
 @cache
 def _versions() -> str:
-    return " ".join(f"{name}={_version(name)}" for name in ("rgr-dist", "torch", "numpy", "numba"))
+    own = _version("rgr-dist").partition("+g")[0]  # the revision has a column
+    return f"rgr-dist={own} " + " ".join(f"{x}={_version(x)}" for x in ("torch", "numpy", "numba"))
 
 
 def _version(package: str) -> str:

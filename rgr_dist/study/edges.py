@@ -25,6 +25,8 @@ ENDS = ("source", "from", "src"), ("target", "to", "dst", "dest", "destination")
 """Words that a heading has for the two ends of an edge."""
 FIRST = ("key", "subject", "head")
 """Words that a heading has for the first column of triples."""
+TYPE = "type"
+"""The column in which Gephi says whether an edge is directed."""
 WANTED = "give two columns, or a heading with source and target"
 DATA = re.compile(r"[\s,;]+\{(.*)\}\s*$")
 """What networkx writes behind an edge."""
@@ -61,7 +63,7 @@ def read_edges(path: Path, heading: bool | None = None, undirected: bool = False
         ValueError, OSError: it is no list of edges, or could be two.
     """
     told: list[str] = []
-    nodes: Row = []
+    nodes, types = Row(), Row()
     if path.suffix.lower() in GRAPHS:
         graph = _graph(path)
         nodes = [str(node).strip() for node in graph]
@@ -69,9 +71,12 @@ def read_edges(path: Path, heading: bool | None = None, undirected: bool = False
         undirected |= not graph.is_directed()
     elif path.suffix.lower() == ".parquet":
         table = _of_parquet(path)
-        ends = [_entries(table, at) for at in _places(table.column_names, True, told)]
+        named = table.column_names
+        ends = [_entries(table, at) for at in _places(named, True, told)]
+        own = (table[at].to_pylist() for at, name in enumerate(named) if name.lower() == TYPE)
+        types = [str(one) for one in next(own, [])]
     else:
-        ends = _ends(path, heading, told)
+        ends, types = _ends(path, heading, told)
     for end in ends:
         words = [one for one in end if not WHOLE.fullmatch(one)]
         odd = next((one for one in words if not re.search(r"\d", one)), None)
@@ -83,14 +88,19 @@ def read_edges(path: Path, heading: bool | None = None, undirected: bool = False
         raise ValueError("holds no edges")
     if len(edges) < len(sources):
         told.append(f"{len(sources) - len(edges)} that occur again count once")
+    if both := [at for at, one in enumerate(types) if one.lower() == "undirected"]:
+        turned = np.array([targets, sources], dtype=np.int32).T[both]
+        edges = np.unique(np.concatenate([edges, turned]), axis=0)
+        told.append(f"{len(both)} of Type Undirected go in both directions")
     if undirected:
         edges = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0)
         told.append("in both directions")
     return EdgeList(edges, names, "; ".join([f"{len(names)} items and {len(edges)} edges", *told]))
 
 
-def _ends(path: Path, heading: bool | None, told: list[str]) -> list[Row]:
-    """The sources and targets of a file of text, and what of it is not used."""
+def _ends(path: Path, heading: bool | None, told: list[str]) -> tuple[list[Row], Row]:
+    """The sources and targets of a file of text, the type of each edge, if there are types, and
+    what of it is not used."""
     lines = text_lines(path)
     if any(found and found[1] for found in map(DATA.search, lines)):
         told.append("what is written in braces is not used")
@@ -101,17 +111,15 @@ def _ends(path: Path, heading: bool | None, told: list[str]) -> list[Row]:
         raise ValueError(f"line 1 is '{', '.join(first)[:LONGEST]}'; {WANTED}")
     if heading is None:
         heading = has_words or first[0] == "" or is_heading(rows, (0, 1))
-    rows, back = rows[heading:], []
+    rows, types = rows[heading:], Row()
     if heading:
         places = _places(first, all(WHOLE.fullmatch(row[0]) for row in rows), told)
-        if "type" in (kinds := [name.lower() for name in first]):  # as Gephi has it
-            back = [row for row in rows if row[kinds.index("type")].lower() == "undirected"]
-            told += [f"{len(back)} of Type Undirected go in both directions"] if back else []
+        if TYPE in (kinds := [name.lower() for name in first]):
+            types = [row[kinds.index(TYPE)] for row in rows]
     else:
         told += ["the third column, a weight, is not used"] if has_weight else []
         places = (_named(comment) if len(comment) == len(first) else None) or (0, 1)
-    pairs = places, places[::-1]
-    return [[row[at] for row in rows] + [row[other] for row in back] for at, other in pairs]
+    return [[row[at] for row in rows] for at in places], types
 
 
 def _places(heading: Sequence[str], is_index: bool, told: list[str]) -> tuple[int, int]:
@@ -130,7 +138,8 @@ def _places(heading: Sequence[str], is_index: bool, told: list[str]) -> tuple[in
         if len(heading) != start + 2 or turned:
             raise ValueError(f"its heading is '{', '.join(heading)[:LONGEST]}'; {WANTED}")
         places = (start, start + 1)
-    others = [name for at, name in enumerate(heading) if at not in places and name]
+    known = (*(heading[at] for at in places), "", *(x for x in heading if x.lower() == TYPE))
+    others = [name for name in heading if name not in known]
     told += [f"not used: {', '.join(others)[:LONGEST]}"] if others else []
     return places
 
@@ -170,8 +179,8 @@ def _graph(path: Path) -> Any:
     if path.suffix.lower() == ".graphml":
         return nx.read_graphml(path)
     if path.suffix.lower() != ".gml":
-        parts = {line.strip().lower()[:5] for line in path.read_text().splitlines()}
-        if {"*edge", "*arcs"} <= parts:
+        parts = re.findall(r"(?im)^\*(edges|arcs)[^\n]*\n+\s*[^\s*]", path.read_text())
+        if len({part.lower() for part in parts}) > 1:
             raise ValueError("has both *Edges and *Arcs, which networkx mixes up; give one of them")
         return nx.read_pajek(path)
     try:

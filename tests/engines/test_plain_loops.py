@@ -80,4 +80,4 @@ def test_rows_of_words(whitened: bool, tmp_path: Path) -> None:
         X = U @ Vt
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     edges = partial(permutation, 64)
-    assert_same_width(tmp_path, cell, 1, 6_000, lambda _: X, edges)
+    assert_same_width(tmp_path, cell, 1, 20_000, lambda _: X, edges)

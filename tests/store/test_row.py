@@ -60,7 +60,7 @@ def test_a_row_has_the_columns_of_the_schema_and_says_how_the_run_ended(
 def test_a_row_names_the_versions() -> None:
     row = run_row(run_of(), {}, None, None)
     torch, numpy, numba = map(metadata.version, ("torch", "numpy", "numba"))
-    rgr = metadata.version("rgr-dist")
+    rgr = metadata.version("rgr-dist").partition("+")[0]
     assert row["versions"] == f"rgr-dist={rgr} torch={torch} numpy={numpy} numba={numba}"
     assert row["git_revision"] == git_revision(Path(store_row.__file__))
 

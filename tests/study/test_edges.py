@@ -158,11 +158,16 @@ def test_a_heading_is_as_the_study_says(tmp_path: Path) -> None:
 def test_edges_of_the_type_undirected_go_both_ways_beside_directed_ones(tmp_path: Path) -> None:
     rows = ["Source,Target,Type,Weight", "a,b,Directed,1", "b,c,Undirected,1", "c,a,Directed,1"]
     (tmp_path / "gephi.csv").write_text("\n".join(rows))
-    found = read_edges(tmp_path / "gephi.csv")
-    assert found.edges.tolist() == [[0, 1], [1, 2], [2, 0], [2, 1]]
+    pd.read_csv(tmp_path / "gephi.csv").to_parquet(tmp_path / "gephi.parquet")
+    for name in ("gephi.csv", "gephi.parquet"):
+        found = read_edges(tmp_path / name)
+        assert found.edges.tolist() == [[0, 1], [1, 2], [2, 0], [2, 1]]
+        assert "count once" not in found.told
     (tmp_path / "both.net").write_text("*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2\n*Edges\n2 3\n")
     with pytest.raises(ValueError, match="both"):
         read_edges(tmp_path / "both.net")
+    (tmp_path / "arcs.net").write_text("*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2\n2 3\n*Edges\n")
+    assert len(read_edges(tmp_path / "arcs.net").edges) == 2
 
 
 def test_what_each_column_of_triples_is_taken_for_is_told(tmp_path: Path) -> None:
