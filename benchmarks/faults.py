@@ -222,11 +222,12 @@ class Campaign:
             self.done[f"drivers killed ({number.name})"] += 1
 
     def kill_workers(self, driver: subprocess.Popen[Any], ledger: Ledger, most: int = 3) -> None:
-        """Kill a worker every few seconds."""
+        """Kill a worker every few seconds; not one of Ray's own agents, without which it ends."""
         for _ in range(most):
             with suppress(subprocess.TimeoutExpired):
                 driver.wait(4 + self.draw.expovariate(0.5))
-            busy = [pid for pid, line in self.processes("ray::").items() if "IDLE" not in line]
+            names = self.processes("ray::").items()
+            busy = [pid for pid, name in names if "IDLE" not in name and "Agent" not in name]
             if driver.poll() is None and busy:
                 with suppress(ProcessLookupError):
                     os.kill(self.draw.choice(busy), signal.SIGKILL)

@@ -12,6 +12,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study
 from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
+from tests.running.test_broken_ray import check_end
 from tests.small_study import driver, parts, runs_on, tables, write_study
 
 pytestmark = pytest.mark.slow
@@ -80,7 +81,4 @@ def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
             assert runs_on(run), "the study ended before it could be disturbed"
         assert nodes.order("kill 0") == "killed"  # with the control store
         _, errors = run.communicate(timeout=120)
-    assert run.returncode == 4, errors
-    (line,) = errors.splitlines()
-    assert line.startswith("rgr: Ray died: its ")
-    assert line.endswith("--address " + nodes.address)
+    check_end(run.returncode, errors, f"--address {nodes.address}")
