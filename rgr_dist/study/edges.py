@@ -31,6 +31,8 @@ WANTED = "give two columns, or a heading with source and target"
 DATA = re.compile(r"[\s,;]+\{(.*)\}\s*$")
 """What networkx writes behind an edge."""
 WEIGHT = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
+KIND = re.compile(r"(?i)#.*\bundirected\b|% (sym|bip)\b")
+"""A comment of SNAP or KONECT that its edges go both ways, or join two kinds of items."""
 GRAPHS = (".gml", ".graphml", ".net", ".paj", ".pajek")
 """Endings of files that networkx reads."""
 
@@ -104,6 +106,7 @@ def _ends(path: Path, heading: bool | None, told: list[str]) -> tuple[list[Row],
     lines = text_lines(path)
     if any(found and found[1] for found in map(DATA.search, lines)):
         told.append("what is written in braces is not used")
+    told += [f"it says '{x[:LONGEST]}'" for x in lines if KIND.match(x)][:1]
     rows, comment = read_rows([DATA.sub("", line) for line in lines])
     first, has_words = rows[0], _named(rows[0]) is not None
     has_weight = len(first) == 3 and all(WEIGHT.fullmatch(row[2]) for row in rows)
@@ -177,12 +180,20 @@ def _graph(path: Path) -> Any:
             f"{path.suffix} is read by networkx: pip install networkx, or give two columns"
         ) from None
     if path.suffix.lower() == ".graphml":
+        if len(re.findall(r"<graph[\s>]", path.read_text("utf-8"))) > 1:
+            raise ValueError("has several graphs; give one without others in it")
         return nx.read_graphml(path)
     if path.suffix.lower() != ".gml":
-        parts = re.findall(r"(?im)^\*(edges|arcs)[^\n]*\n+\s*[^\s*]", path.read_text())
-        if len({part.lower() for part in parts}) > 1:
-            raise ValueError("has both *Edges and *Arcs, which networkx mixes up; give one of them")
-        return nx.read_pajek(path)
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+        text = "\n".join(line for line in lines if line and line[0] != "%")
+        sections = [x for x in re.split(r"\n(?=\*)", text) if "\n" in x]  # others are empty
+        heads = [section.split()[0].lower() for section in sections]
+        if heads not in (["*vertices", "*arcs"], ["*vertices", "*edges"]):
+            raise ValueError(f"has {', '.join(heads)}; give *Vertices, and one *Arcs or *Edges")
+        graph = nx.parse_pajek("\n".join(sections))
+        if len(graph) != int(sections[0].split()[1]):
+            raise ValueError("has two vertices of one name")
+        return graph
     try:
         return nx.read_gml(path)
     except nx.NetworkXError:  # without labels, or with one twice

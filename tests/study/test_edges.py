@@ -163,11 +163,40 @@ def test_edges_of_the_type_undirected_go_both_ways_beside_directed_ones(tmp_path
         found = read_edges(tmp_path / name)
         assert found.edges.tolist() == [[0, 1], [1, 2], [2, 0], [2, 1]]
         assert "count once" not in found.told
-    (tmp_path / "both.net").write_text("*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2\n*Edges\n2 3\n")
-    with pytest.raises(ValueError, match="both"):
-        read_edges(tmp_path / "both.net")
-    (tmp_path / "arcs.net").write_text("*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2\n2 3\n*Edges\n")
-    assert len(read_edges(tmp_path / "arcs.net").edges) == 2
+
+
+VERTICES = "*Vertices 3\n1 a\n2 b\n3 c\n"
+NODES = '<node id="a"/><node id="b"/><edge source="a" target="b"/>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("both.net", f"{VERTICES}*Arcs\n1 2\n*Edges\n2 3\n"),
+        ("relations.net", f'{VERTICES}*Arcs :1 "likes"\n1 2\n*Arcs :2 "hates"\n2 3\n'),
+        ("lists.net", f"{VERTICES}*Arcslist\n1 2 3\n"),
+        ("twice.net", VERTICES.replace("c", "a") + "*Arcs\n1 2\n2 3\n"),
+        ("two.graphml", f"<graphml><graph>{NODES}</graph><graph>{NODES}</graph></graphml>"),
+    ],
+)
+def test_what_networkx_would_read_in_part_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=r"^has "):
+        read_edges(tmp_path / name)
+
+
+def test_comments_and_empty_sections_of_pajek_count_for_nothing(tmp_path: Path) -> None:
+    text = f"*Network x\n{VERTICES}*Arcs :1\n% inner\n1 2\n\n2 3\n*Edges\n"
+    (tmp_path / "arcs.net").write_text(text)
+    assert read_edges(tmp_path / "arcs.net").edges.tolist() == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("comment", ["# Undirected graph: x", "% sym unweighted"])
+def test_a_comment_that_edges_go_both_ways_is_told(comment: str, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(f"{comment}\n2 3\n3 1\n")
+    found = read_edges(tmp_path / "x.txt")
+    assert len(found.edges) == 2
+    assert comment in found.told
 
 
 def test_what_each_column_of_triples_is_taken_for_is_told(tmp_path: Path) -> None:
