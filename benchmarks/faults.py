@@ -10,7 +10,7 @@ has ended, the rows of the store are compared with those that it held before, re
 
 It prints what was done, and what came of it, and exits with status 1 if anything is not as it
 should be. It kills only what it has started, finds processes in /proc (so Linux alone), and mounts
-a small disk, which needs root and is left out without. 60 kills take some fifteen minutes on two
+a small disk, which needs root and is left out without. 60 kills take half an hour to an hour on two
 cores.
 """
 
@@ -62,7 +62,7 @@ CALLS_FAIL = json.dumps(
 """Out of a hundred calls between Ray's processes, three fail: one in each way."""
 DOCUMENTED = (0, 2, 3, 4, 130, -signal.SIGKILL, -signal.SIGINT)
 """Statuses with which a driver may end; the last two if a signal ends Python itself."""
-RUNS_FOR, ENDS_WITHIN, IDLE, LOOK_AFTER = 900.0, 90.0, 25, 60.0
+RUNS_FOR, ENDS_WITHIN, IDLE, LOOK_AFTER = 900.0, 90.0, 60, 60.0
 """Seconds after which a driver hangs, or has not heeded a signal; drivers in a row that store
 nothing; seconds after which no process may be left."""
 
@@ -199,7 +199,8 @@ class Campaign:
             status = self.ended(driver)
             idle = 0 if ledger.look() > before else idle + 1
             if status not in DOCUMENTED:
-                self.wrong.append(f"a driver ended with status {status}")
+                (*_, last) = self.log.read_text().splitlines()
+                self.wrong.append(f"a driver ended with status {status}: {last[:300]}")
             if status != 0 and self.draw.random() < 0.1 and (parts := ledger.parts()):
                 part = self.draw.choice(parts)
                 ledger.tear(part, self.draw.randrange(part.stat().st_size))
