@@ -113,6 +113,8 @@ def workers_marked(mark: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
 def test_a_driver_told_to_end_then_one_killed_then_a_worker_lose_nothing_and_change_nothing(
     finished: Path, tmp_path: Path, temporary: Path, rgr_here: Rgr

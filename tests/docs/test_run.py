@@ -57,6 +57,7 @@ def scripts(page: Path, folder: Path) -> str:
     return printed
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("_ray")
 def test_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -66,6 +67,7 @@ def test_the_readme(
     assert scripts(README, tmp_path).splitlines()[-1].startswith("10 ")
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("_ray")
 def test_the_tutorial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

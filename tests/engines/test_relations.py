@@ -21,6 +21,7 @@ from rgr_dist.study.layer_file import zoo
 from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
 from tests.engines.shapes import SHAPES, assert_close, runs_of
+from tests.marks import SLOW_IN_CI
 from tests.oracles.shared_embedding import train
 
 FEW = {"check_every": 20, "validation_contexts": 20, "test_contexts": 30}
@@ -62,7 +63,7 @@ def test_relation_0_is_the_frozen_runs_and_others_are_their_own() -> None:
     ("model", "shape"),
     [
         ("max", "odd everything"),
-        ("softmax", "odd everything"),
+        pytest.param("softmax", "odd everything", marks=SLOW_IN_CI),
         ("max", "three targets"),
         pytest.param("softmax", "three targets", marks=pytest.mark.slow),  # kernels of its own
         ("max", "longer than a register"),

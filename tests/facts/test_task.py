@@ -18,6 +18,7 @@ from rgr_dist.facts.ranks import layer_rank_bound
 from rgr_dist.facts.task import TAUS, Task, Triples, filled, first_weights
 from rgr_dist.study.run import Run
 from tests.facts.made_up import cell_of, database, run_of
+from tests.marks import SLOW_IN_CI
 
 
 def test_a_wider_layer_begins_with_the_narrower_ones_columns() -> None:
@@ -112,7 +113,7 @@ def test_heads_that_are_filled_up_stay_as_they_are() -> None:
 
 
 COMPILED = [
-    pytest.param(shape, id=name, marks=() if name == "several heads" else pytest.mark.slow)
+    pytest.param(shape, id=name, marks=SLOW_IN_CI if name == "several heads" else pytest.mark.slow)
     for name, shape in SHAPES.items()
 ]
 
@@ -170,7 +171,7 @@ def test_an_outcome_tells_what_its_weights_know() -> None:
     assert told["rank_logits"] <= layer_rank_bound((12, 4, 9), 2, 1, 6, residual=True)
 
 
-@pytest.mark.parametrize("name", ["compiled", "reference"])
+@pytest.mark.parametrize("name", [pytest.param("compiled", marks=SLOW_IN_CI), "reference"])
 def test_a_run_that_diverges_has_no_score(name: str) -> None:
     run = shaped(SHAPES["several heads"], learning_rate=1e30, max_steps=40)
     (outcome,) = make_engine(name, model="facts").train([run])
