@@ -18,7 +18,6 @@ from rgr_dist.models import transformer
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask
 from tests.engines.shapes import assert_close, runs_of
-from tests.marks import SLOW_IN_CI
 
 SHAPES = {  # m, d_model, slots, h, d_k
     "one head": (12, 8, 3, 1, 4),
@@ -40,13 +39,7 @@ def scored(weights: Weights, task: MatchingTask, examples: Examples, h: int) -> 
     return right / len(examples), nulls / len(examples)
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        pytest.param(shape, id=name, marks=SLOW_IN_CI if name == "one head" else ())
-        for name, shape in SHAPES.items()
-    ],
-)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_steps_are_those_of_the_reference(shape: tuple[int, ...]) -> None:
     runs = runs_of(
         shape, (0, 3), "transformer", learning_rate=0.003, batch_size=19, weight_decay=0.5
