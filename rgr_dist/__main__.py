@@ -6,7 +6,7 @@ import sys
 
 def main() -> None:
     """Run ``rgr``; without the extra ``study``, say in one line how to get it (status 2)."""
-    gc.set_threshold(300_000)  # a start makes many objects and drops few: a tenth of its time
+    gc.set_threshold(300_000)  # a start makes many objects and drops few: 8 % of its time
     try:
         from rgr_dist.cli import main as rgr
     except ModuleNotFoundError as error:
