@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from filelock import FileLock
 from hypothesis import settings
 
 from rgr_dist.cli import call
@@ -24,16 +23,16 @@ settings.load_profile("repeatable")
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one process; so do all that need Ray, and all of made-up pages.
+    """A file's tests run in one process; so do all that need Ray.
 
-    And all of the engines: two processes would compile the same kernels side by side.
+    And all of the engines, and all of analysis: two processes would compile the same kernels and
+    make up the same studies side by side.
     """
-    engines = Path(__file__).parent / "engines"
+    whole = [Path(__file__).parent / room for room in ("engines", "analysis")]
     for item in items:
         needs = getattr(item, "fixturenames", ())
-        groups = [name.strip("_") for name in ("_ray", "made") if name in needs]
-        place = engines if engines in item.path.parents else item.path
-        item.add_marker(pytest.mark.xdist_group(*groups[:1] or [str(place)]))
+        places = [*(room for room in whole if room in item.path.parents), item.path]
+        item.add_marker(pytest.mark.xdist_group("ray" if "_ray" in needs else str(places[0])))
 
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads
@@ -51,21 +50,14 @@ def in_three_parts(store: Store) -> None:
 
 
 @pytest.fixture(scope="session")
-def _small_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the small study run to its end in ``results/``, once for all processes."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "small-run"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            request.getfixturevalue("_ray")
-            draft = base / "draft"
-            draft.mkdir()
-            write_study(draft)
-            with chdir(draft):
-                assert call(["run", "small.yaml", "--cpus", "2"]) == 0
-                in_three_parts(Store("results"))
-                assert call(["run", "small.yaml"]) == 0  # a report is of its store's parts
-            draft.rename(folder)
+def _small_run(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the small study run to its end in ``results/``."""
+    folder = tmp_path_factory.mktemp("small-run")
+    write_study(folder)
+    with chdir(folder):
+        assert call(["run", "small.yaml", "--cpus", "1"]) == 0
+        in_three_parts(Store("results"))
+        assert call(["run", "small.yaml"]) == 0  # a report is of its store's parts
     return folder
 
 

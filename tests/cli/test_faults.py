@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
+from tests.marks import slow_in_ci
 from tests.small_study import RGR, Rgr, parts, runs_on, tables, write_study
 
 
@@ -47,6 +48,7 @@ def test_a_torn_part_is_told_left_out_and_trained_again(
         pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
 
 
+@slow_in_ci
 def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(
     tmp_path: Path, rgr_here: Rgr
 ) -> None:
@@ -113,8 +115,7 @@ def workers_marked(mark: str) -> list[int]:
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@slow_in_ci
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
 def test_a_driver_told_to_end_then_one_killed_then_a_worker_lose_nothing_and_change_nothing(
     finished: Path, tmp_path: Path, temporary: Path, rgr_here: Rgr

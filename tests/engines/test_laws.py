@@ -21,6 +21,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from tests.engines.shapes import SHAPES, assert_close, by_shape, runs_of, same
 from tests.facts.made_up import database, run_of
+from tests.marks import SLOW_IN_CI
 
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
 EDGES = {"learning_rate": 0.03, "max_steps": 200, "stop_score": 0.6}
@@ -67,11 +68,19 @@ ROWS = [
     *(("compiled", task) for task in TASKS if not task.startswith("softmax")),
     *(("fused", task) for task in TASKS if task not in ("a layer of the zoo", "facts")),
 ]
-FAST = [one for one in ROWS if one[0] != "compiled" and not one[1].startswith("softmax on")]
-FAST.append(("compiled", "max"))  # torch compiles each task for ten to twenty seconds
+IN_CI = [("compiled", "max"), ("fused", "transformer")]  # compiled for ten seconds or more
+
+
+def marks_of(engine: str, task: str) -> tuple[pytest.MarkDecorator, ...]:
+    if (engine, task) in IN_CI:
+        return SLOW_IN_CI
+    is_slow = engine == "compiled" or task.startswith("softmax on")
+    return (pytest.mark.slow,) if is_slow else ()
+
+
 row = pytest.mark.parametrize(
     ("engine", "task"),
-    [pytest.param(*one, marks=[] if one in FAST else [pytest.mark.slow]) for one in ROWS],
+    [pytest.param(*one, marks=marks_of(*one)) for one in ROWS],
     ids=lambda part: part.replace(" ", "-"),
 )
 SEEDS = (0, 3, 7)

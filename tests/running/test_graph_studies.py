@@ -14,6 +14,7 @@ from rgr_dist.live import bracket_table
 from rgr_dist.planning.search_of import open_portfolio
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study_file import load_study
+from tests.marks import slow_in_ci
 from tests.small_study import Rgr, write_study
 
 SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}
@@ -69,6 +70,7 @@ def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(
     assert set(runs["cell_id"].groupby(runs["degree"]).nunique()) == {1}
 
 
+@slow_in_ci
 def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_path(
     tmp_path: Path, rgr_here: Rgr
 ) -> None:

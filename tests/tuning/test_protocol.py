@@ -14,6 +14,7 @@ from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import load_study, parse_study
 from rgr_dist.tuning.protocol import runs_to_tune, under
+from tests.marks import slow_in_ci
 from tests.small_study import Refused, Rgr, write_study
 
 
@@ -39,6 +40,7 @@ def test_where_nothing_is_known_it_is_tuned_where_the_paper_expects_the_threshol
     assert other.run_id != run.run_id
 
 
+@slow_in_ci
 def test_trials_are_stored_and_a_later_command_goes_on(tmp_path: Path, rgr_here: Rgr) -> None:
     write_study(tmp_path)
 

@@ -18,6 +18,7 @@ from rgr_dist.models import transformer
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask
 from tests.engines.shapes import assert_close, runs_of
+from tests.marks import slow_in_ci
 
 SHAPES = {  # m, d_model, slots, h, d_k
     "one head": (12, 8, 3, 1, 4),
@@ -39,6 +40,7 @@ def scored(weights: Weights, task: MatchingTask, examples: Examples, h: int) -> 
     return right / len(examples), nulls / len(examples)
 
 
+@slow_in_ci
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_steps_are_those_of_the_reference(shape: tuple[int, ...]) -> None:
     runs = runs_of(
@@ -49,6 +51,7 @@ def test_steps_are_those_of_the_reference(shape: tuple[int, ...]) -> None:
         assert_close(weights, expected, 1e-4)
 
 
+@slow_in_ci
 def test_what_is_tested_is_the_first_check_of_best_validation() -> None:
     runs = runs_of(EASY, (0, 1, 2, 3), "transformer", **QUICK | {"learning_rate": 0.1})
     shows = 0
@@ -68,6 +71,7 @@ def test_what_is_tested_is_the_first_check_of_best_validation() -> None:
     assert shows, "the last check is always the best"
 
 
+@slow_in_ci
 def test_a_block_learns_the_task_and_one_that_answers_null_is_seen() -> None:
     (run,) = runs_of(WIDE, (0,), "transformer", **QUICK | {"max_steps": 600})
     (end,) = FusedEngine().train([run])
