@@ -26,13 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file's tests run in one process; so do all that need Ray.
 
     And all of the engines, and all of analysis: two processes would compile the same kernels and
-    make up the same studies side by side.
+    make up the same studies side by side. These come first, since they take longest; Ray's workers
+    then find the kernels compiled.
     """
-    whole = [Path(__file__).parent / room for room in ("engines", "analysis")]
+    longest = [str(Path(__file__).parent / room) for room in ("engines", "analysis")] + ["ray"]
+    places = {}
     for item in items:
-        needs = getattr(item, "fixturenames", ())
-        places = [*(room for room in whole if room in item.path.parents), item.path]
-        item.add_marker(pytest.mark.xdist_group("ray" if "_ray" in needs else str(places[0])))
+        own = [room for room in longest if Path(room) in item.path.parents] or [str(item.path)]
+        places[item] = "ray" if "_ray" in getattr(item, "fixturenames", ()) else own[0]
+        item.add_marker(pytest.mark.xdist_group(places[item]))
+    items.sort(key=lambda item: [*longest, places[item]].index(places[item]))
 
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads

@@ -52,10 +52,9 @@ def graph_of(kind: str, m: int) -> dict[str, Any]:
 
 
 def by_shape(*row: Any) -> Any:
-    """A row of a table of models and, last, shapes: slow where softmax meets another graph than a
-    permutation, whose kernels take ten seconds to compile; max is tested on all of them."""
-    other = "softmax" in row and SHAPES[row[-1]][5:]
-    return pytest.param(*row, marks=SLOW_IN_CI if other else ())
+    """A row of a table whose last column is the name of a shape: slow if its graph is no
+    permutation, since a model's kernels for others take ten seconds more to compile."""
+    return pytest.param(*row, marks=SLOW_IN_CI if SHAPES[row[-1]][5:] else ())
 
 
 def runs_of(

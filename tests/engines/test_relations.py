@@ -20,7 +20,7 @@ from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import zoo
 from rgr_dist.study.run import Run
 from rgr_dist.study.study_file import parse_study
-from tests.engines.shapes import SHAPES, assert_close, runs_of
+from tests.engines.shapes import SHAPES, assert_close, by_shape, runs_of
 from tests.marks import SLOW_IN_CI
 from tests.oracles.shared_embedding import train
 
@@ -62,11 +62,11 @@ def test_relation_0_is_the_frozen_runs_and_others_are_their_own() -> None:
 @pytest.mark.parametrize(
     ("model", "shape"),
     [
-        ("max", "odd everything"),
+        by_shape("max", "odd everything"),
         pytest.param("softmax", "odd everything", marks=SLOW_IN_CI),
-        ("max", "three targets"),
+        by_shape("max", "three targets"),
         pytest.param("softmax", "three targets", marks=pytest.mark.slow),  # kernels of its own
-        ("max", "longer than a register"),
+        by_shape("max", "longer than a register"),
     ],
 )
 def test_fused_steps_are_those_of_the_reference(model: str, shape: str) -> None:

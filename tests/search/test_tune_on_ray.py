@@ -20,6 +20,7 @@ from ray.tune.schedulers import ASHAScheduler
 from rgr_dist.search.tune.find_threshold import find_threshold
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
 from tests.docs.pages import ROOT, blocks
+from tests.marks import slow_in_ci
 
 THRESHOLD = 6
 WIDTHS = range(1, 17)
@@ -60,6 +61,7 @@ def _sent(_ray: None) -> Iterator[None]:
 # ----- find_threshold
 
 
+@slow_in_ci
 @pytest.mark.usefixtures("_sent")
 def test_a_nested_axis_with_the_users_run_config_checkpoints_and_store(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
