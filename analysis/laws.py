@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import fdtri, log_ndtr, stdtrit
 
 Array = npt.NDArray[np.float64]
@@ -47,6 +48,12 @@ class Sizes:
         self.load = self.edges - self.d_model
         self.log_m = np.log(np.log2(m))
         self.bits = np.log(np.maximum(np.log2(m**2 / edges), 1e-12))
+
+    def of(self, some: npt.NDArray[np.bool_]) -> Sizes:
+        """The predictors of some of the cells."""
+        part = copy(self)
+        vars(part).update({name: values[some] for name, values in vars(self).items()})
+        return part
 
 
 Mean = Callable[[Array, Sizes], Array]
@@ -184,14 +191,14 @@ def leave_out(law: Law, cells: pd.DataFrame) -> float:
     Args:
         law: fitted to all the cells; where the search for the others' begins.
     """
-    mean, (low, high), n = FORMS[law.formula][1], ends(cells), len(cells)
+    mean, x, (low, high), n = FORMS[law.formula][1], Sizes(cells), ends(cells), len(cells)
     group = np.arange(n) % (n if n <= MANY else GROUPS)
     errors = np.zeros(n)
     start = np.append(law.theta, math.log(max(law.scatter - LEAST_SIGMA, LEAST_SIGMA)))
     for one in range(group.max() + 1):
         rest = group != one
-        theta = _maximise(mean, Sizes(cells[rest]), low[rest], high[rest], start)[0][:-1]
-        errors[~rest] = _middles(low, high)[~rest] - mean(theta, Sizes(cells[~rest]))
+        theta = _maximise(mean, x.of(rest), low[rest], high[rest], start)[0][:-1]
+        errors[~rest] = _middles(low, high)[~rest] - mean(theta, x.of(~rest))
     errors = np.where(np.isfinite(high), errors, np.maximum(errors, 0.0))
     return float(np.sqrt((errors**2).mean()))
 
@@ -250,30 +257,56 @@ def _maximise(
 ) -> tuple[Array, float]:
     """The unknowns followed by log(σ - ``LEAST_SIGMA``), and the log-likelihood at its maximum.
 
+    By Newton's steps, damped after one that would lose.
+
     Args:
         start: such unknowns, from which the search begins.
         held: the index of one of them, and the value at which it stays.
     """
+    at, free = start.copy(), np.arange(len(start))
+    if held:
+        at[held[0]], free = held[1], np.delete(free, held[0])
+    value, slope, hessian = _likelihood(mean, x, low, high, at)
+    damping = 0.0
+    while True:
+        curvature, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
+        along = axes.T @ slope[free] / (np.abs(curvature) + damping + 1e-12)
+        if along**2 @ np.abs(curvature) < 1e-11:
+            return at, value
+        trial = at.copy()
+        trial[free] += axes @ along
+        reached, *derivatives = _likelihood(mean, x, low, high, trial)
+        if reached > value:
+            (at, value), (slope, hessian), damping = (trial, reached), derivatives, damping / 10
+        else:
+            damping = max(10 * damping, 1e-3 * float(np.abs(curvature).max()))
 
-    def whole(free: Array) -> Array:
-        return np.insert(free, *held) if held else free
 
-    def loss(free: Array) -> tuple[float, Array]:
-        every = whole(free)
-        theta, above = every[:-1], math.exp(min(every[-1], 50.0))
+def _likelihood(
+    mean: Mean, x: Sizes, low: Array, high: Array, unknowns: Array
+) -> tuple[float, Array, Array]:
+    """The log-likelihood, its gradient, and its Hessian as if the mean were linear.
+
+    Args:
+        unknowns: those of the mean, then log(σ - ``LEAST_SIGMA``).
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        theta, above = unknowns[:-1], math.exp(min(unknowns[-1], 50.0))
         sigma = LEAST_SIGMA + above
         at = mean(theta, x)
         a, b = (low - at) / sigma, (high - at) / sigma
         under, over = np.where(a + b > 0, -b, a), np.where(a + b > 0, -a, b)  # keeps its digits
         gap = np.minimum(log_ndtr(under) - log_ndtr(over), -1e-300)
         share = np.maximum(log_ndtr(over) + np.log1p(-np.exp(gap)), -1e6)
-        at_a, at_b = (np.exp(-(end**2) / 2 - LOG_ROOT - share) for end in (a, b))
-        by_mean = (at_a - at_b) / sigma
-        by_sigma = (np.where(at_a > 0, a, 0) * at_a - np.where(at_b > 0, b, 0) * at_b) / sigma
-        slope = np.append(by_mean @ _slopes(mean, theta, x), by_sigma.sum() * above)
-        return float(-share.sum()), -(np.delete(slope, held[0]) if held else slope)
-
-    first = np.delete(start, held[0]) if held else start
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        found = minimize(loss, first, jac=True, method="BFGS")
-    return whole(found.x), -float(found.fun)
+        both = np.array([a, b])
+        density = np.exp(-(both**2) / 2 - LOG_ROOT - share)
+    both[np.isinf(both)] = 0.0
+    # of both ends, lower less upper: the density times the end to the power of 0, 1, 2 and 3
+    d0, d1, d2, d3 = (lower - upper for lower, upper in (both**k * density for k in range(4)))
+    slopes = _slopes(mean, theta, x)
+    of_theta = slopes.T * (d1 - d0**2) @ slopes
+    mixed = slopes.T @ (d2 - d0 - d0 * d1) * above
+    of_spread = (d3 - 2 * d1 - d1**2).sum() * above**2 + d1.sum() * above * sigma
+    hessian = np.block([[of_theta, mixed[:, None]], [mixed, of_spread]]) / sigma**2
+    gradient = np.append(d0 @ slopes, d1.sum() * above) / sigma
+    return float(share.sum()), gradient, hessian
