@@ -65,6 +65,19 @@ def test_a_row_names_the_versions() -> None:
     assert row["git_revision"] == git_revision(Path(store_row.__file__))
 
 
+def test_an_installed_package_names_the_revision_that_it_was_built_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built = {"rgr-dist": "0.2.0+gabc123"}
+    monkeypatch.setattr(store_row, "git_revision", lambda _: None)
+    monkeypatch.setattr(store_row, "_version", lambda name: built.get(name, "1"))
+    row = run_row(run_of(), {}, None, None)
+    assert row["git_revision"] == "abc123"
+    assert store_row._versions.__wrapped__() == "rgr-dist=0.2.0 torch=1 numpy=1 numba=1"
+    built["rgr-dist"] = "0.2.0"
+    assert run_row(run_of(), {}, None, None)["git_revision"] is None
+
+
 def test_the_revision_is_that_of_the_repository_that_holds_the_file(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]

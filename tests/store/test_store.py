@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study_file import load_study, parse_study
-from tests.store.made_up_runs import CELL, failed_row, run_row
+from tests.store.made_up_runs import CELL, failed_row, run_row, tree
 
 OTHER = Cell(m=128, d_model=16)
 
@@ -98,12 +100,44 @@ def test_every_column_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     for name, value in row.items():
         same = pd.isna(back[name]) if value is None else back[name] == value
         assert same, name
+    (part,) = parts(tmp_path)
+    assert pq.read_schema(part).equals(RUNS, check_metadata=True), "null_rate is a number too"
+    assert pq.read_metadata(part).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_column_that_an_older_part_lacks_is_null_and_of_its_type(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0)
+    older = pa.Table.from_pylist([run_row(seed=1)], schema=RUNS)
+    store.write_part(older.drop_columns(["val_score", "device", "parameters"]))
+    old = store.parts()[f"runs/{parts(tmp_path)[1].name}"]
+    assert old.schema.equals(RUNS)
+    assert old["val_score"].to_pylist() == [None]
+    assert list(store.runs()["seed"]) == [0, 1]
+
+
+def test_what_is_no_part_is_not_read(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0)
+    (part,) = parts(tmp_path)
+    for name in ("_copy.parquet", ".copy.parquet", "copy.txt", "parquet"):
+        part.with_name(name).write_bytes(part.read_bytes())
+    assert list(store.parts()) == [f"runs/{part.name}"]
+
+
+def test_a_store_exists_once_anything_is_in_it(tmp_path: Path) -> None:
+    assert not Store(tmp_path).exists
+    assert store_of(tmp_path / "runs-only", 0).exists
+    Store(tmp_path / "studies-only").write_text("studies/s/study.json", "{}")
+    assert Store(tmp_path / "studies-only").exists
+    Store(tmp_path / "else").write_text("other/file", "")
+    assert not Store(tmp_path / "else").exists
 
 
 def test_runs_of_some_cells_and_columns_are_read(tmp_path: Path) -> None:
     store = store_of(tmp_path, 0, 1)
     store.append([run_row(cell=OTHER)])
-    assert len(store.runs([OTHER.cell_id])) == 1
+    assert list(store.runs([OTHER.cell_id])["m"]) == [OTHER.m]
+    assert list(store.runs([OTHER.cell_id]).index) == [0]
+    assert list(store.runs([OTHER.cell_id]).columns) == RUNS.names
     assert store.runs([], ["score"]).empty
     assert list(store.runs(columns=["seed"])["seed"]) == [0, 1, 0]
     assert list(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 0], "the export"
@@ -136,10 +170,21 @@ def test_a_torn_part_is_left_out_told_and_kept(tmp_path: Path) -> None:
     assert torn.name in fresh.left_out[0]
     fresh.compact(above=0)
     assert torn.exists(), "nothing is thrown away"
+    reads = fresh.reads
     problems, counts = verify(fresh)
+    assert fresh.reads == reads + 1, "the merged part; those that cannot be read are known"
     assert [one["file"] for one in problems] == [f"runs/{torn.name}", f"runs/{flipped.name}"]
+    for one, line in zip(problems, fresh.left_out, strict=True):
+        assert list(one) == ["file", "run_id", "problem"]
+        assert one["run_id"] is None
+        assert line.endswith(one["problem"].partition(": ")[2])
+        assert "None" not in line
     assert counts["rows"] == 1
     assert len(store.runs()) == 1
+    torn.unlink()
+    assert [flipped.name in line for line in fresh.left_out] == [False, True]
+    fresh.runs()
+    assert [flipped.name in line for line in fresh.left_out] == [True]
 
 
 def test_results_of_one_run_that_disagree_are_listed(tmp_path: Path) -> None:
@@ -149,12 +194,38 @@ def test_results_of_one_run_that_disagree_are_listed(tmp_path: Path) -> None:
     rounded = run_row(seed=2, score=0.99 * (1 + 1e-6), engine="another", minute=1)
     store.append([rounded, run_row(seed=3, minute=1)])
     problems, counts = verify(store)
-    assert [one["run_id"] for one in problems] == [run_row(seed=1)["run_id"]]
-    assert "score" in problems[0]["problem"]
+    (problem,) = problems
+    assert list(problem) == ["file", "run_id", "problem"]
+    assert (problem["file"], problem["run_id"]) == (None, run_row(seed=1)["run_id"])
+    assert all(said in problem["problem"] for said in ("in score;", "0.99", "0.9"))
     assert counts == {"parts": 3, "rows": 8, "repeated": 4}
     store.append([run_row(seed=2, score=0.99 * (1 + 1e-6), minute=2)])
     assert len(verify(store)[0]) == 2, "the same engine gives the same result to the bit"
     assert (store.runs()["score"] == 0.99).all(), "the first that finished counts"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_problem"),
+    [
+        ({"score": 0.01}, {"score": 0.01 * (1 + 9e-5)}, False),
+        ({"score": 0.01}, {"score": 0.01 * (1 + 2e-4)}, True),
+        ({"score": 100.0}, {"score": 100.0 * (1 + 9e-5)}, False),
+        ({"score": 100.0}, {"score": 100.0 * (1 + 2e-4)}, True),
+        ({"steps": 20_000}, {"steps": 20_001}, True),
+        ({"threshold_tau": None}, {"threshold_tau": None}, False),
+        ({"threshold_tau": None}, {"threshold_tau": 0.25}, True),
+        ({"threshold_tau": 0.25}, {"threshold_tau": None}, True),
+        ({"null_rate": 0.25}, {"null_rate": 0.25}, False),
+        ({"seconds": 1.0}, {"seconds": 2.0}, False),
+    ],
+)
+def test_results_of_two_engines_agree_up_to_rounding(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], is_problem: bool
+) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(**first), run_row(seed=1)])
+    store.append([run_row(**second, minute=1, engine="another"), run_row(seed=1, minute=1)])
+    assert len(verify(store)[0]) == is_problem
 
 
 def test_several_parts_are_merged_into_one(tmp_path: Path) -> None:
@@ -165,6 +236,14 @@ def test_several_parts_are_merged_into_one(tmp_path: Path) -> None:
     store.compact(above=4)
     assert len(parts(tmp_path)) == 1
     pd.testing.assert_frame_equal(store.runs(), before)
+
+
+def test_rows_that_disagree_are_all_kept_by_a_merge_and_equal_ones_once(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0, 0)
+    store.append([run_row(score=0.5)])
+    store.compact(above=2)
+    assert verify(Store(tmp_path))[1] == {"parts": 1, "rows": 2, "repeated": 1}
+    assert len(verify(store)[0]) == 1
 
 
 WRITER = """
@@ -211,11 +290,41 @@ def test_a_second_driver_of_a_study_is_refused_until_the_first_has_ended(tmp_pat
     with pytest.raises(StoreError, match="mine"), store.held("mine"):
         pass
     with store.held("other"), store.held("other"):
+        assert (tmp_path / "studies/other/.lock").exists()
         store.append([run_row(seed=99_999)])
     assert not (tmp_path / "studies/other").exists(), "nothing was stored of it"
     first.kill()
     first.communicate()
     with store.held("mine"):
+        pass
+
+
+def test_a_study_is_held_by_one_store_and_leaves_no_trace_if_nothing_was_stored(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "results"
+    first, second = Store(root), Store(root)
+    with first.held("mine"):
+        assert tree(root) == ["studies", "studies/mine", "studies/mine/.lock"]
+        with first.held("mine"):
+            pass
+        with pytest.raises(StoreError, match=re.escape(str(root))), second.held("mine"):
+            pass
+        with second.held("other"):
+            pass
+        assert tree(root) == ["studies", "studies/mine", "studies/mine/.lock"]
+    assert not root.exists()
+    with second.held("mine"):
+        second.write_text("studies/mine/study.json", "{}")
+    assert tree(root) == [
+        "studies",
+        "studies/mine",
+        "studies/mine/.lock",
+        "studies/mine/study.json",
+    ]
+    with pytest.raises(KeyError), first.held("mine"):
+        raise KeyError
+    with second.held("mine"):
         pass
 
 
@@ -286,6 +395,9 @@ def test_a_study_that_was_run_is_found_in_the_store_by_its_name(
         store.study("mine", ["search.seeds=3"])
     with pytest.raises(StudyError, match="nowhere"):
         store.study("nowhere")
+    np.savez(tmp_path / "results/studies/mine/arrays.npz", x=np.array([{}], object))
+    with pytest.raises(ValueError, match="pickle"):
+        store.study("mine")
     assert store.study("quickstart", ["search.seeds=3"]) == load_study(
         "quickstart", ["search.seeds=3"]
     )
