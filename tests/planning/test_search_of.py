@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rgr_dist.planning.explain import explain_cell
+from rgr_dist.planning.explain import ENDS, explain_cell
 from rgr_dist.planning.search_of import (
     Feed,
     StoredSearch,
@@ -70,17 +71,75 @@ def test_cells_of_the_largest_step_limit_come_first_and_then_the_dearest() -> No
 def test_the_tables_follow_their_schemas_in_the_studys_order() -> None:
     cells = [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}]
     study = study_of(cells, heads=[8, 1, 2])
-    found = threshold_rows(study, opened(study, trained(study)))
+    rows = trained(study)
+    found = threshold_rows(study, opened(study, rows))
     assert [(row["m"], row["d_model"], row["h"]) for row in found] == [
         (m, d_model, h) for m, d_model in ((16, 8), (32, 8), (16, 4)) for h in (8, 1, 2)
     ]
     for row in found:
         h, d_k = row["h"], row["d_k"]
         assert (d_k, row["D_K"]) == (WIDTHS[h], h * d_k)
-        assert (row["confirmed"], row["fresh_seeds"]) == (True, 20)
-        sides = json.loads(row["certificate"])
-        assert (sides["pass"]["d_k"], sides["fail"]["d_k"]) == (d_k, d_k - 1)
-        assert sides["pass"]["mean_score"] == 1 > 0.99 > sides["fail"]["mean_score"]
+        cell = next(
+            one for one in study.cells if (one.m, one.d_model) == (row["m"], row["d_model"])
+        )
+        assert row["cell_id"] == cell.cell_id
+        assert (row["model"], row["graph"], row["degree"]) == ("max", "permutation", 1)
+        assert (row["n_edges"], row["max_steps"]) == (row["m"], cell.training.max_steps)
+        assert (row["confirmed"], row["fresh_seeds"], row["fresh_mean"]) == (True, 20, 1)
+        assert (row["mean_score"], row["n_seeds"], row["D_K_first"]) == (1, 2, h * d_k)
+        assert (row["status"], row["fails_above"]) == ("found", [])
+        assert row["because"]
+        failed = [(cell.cell_id, h, d_k - 1) == (r["cell_id"], r["h"], r["d_k"]) for r in rows]
+        assert json.loads(row["certificate"]) == {
+            "pass": {"d_k": d_k, "mean_score": 1, "n_seeds": 2, "D_K": h * d_k},
+            "fail": {
+                "d_k": d_k - 1,
+                "mean_score": 0.5,
+                "n_seeds": sum(failed),
+                "D_K": h * (d_k - 1),
+            },
+            "fresh": {"d_k": d_k, "mean_score": 1, "n_seeds": 20, "D_K": h * d_k},
+        }
+
+
+def test_only_the_best_has_an_interval_and_its_first_fail_and_pass_of_every_seed_are_its_ends() -> (
+    None
+):
+    study = study_of(heads=[1, 2], seeds=4, confirm_seeds=0)
+    table = {row["h"]: row for row in thresholds(study, trained(study))}
+    assert [table[2][key] for key in ("D_K", "D_K_low", "D_K_high")] == [8, 8, 8]
+    assert [table[1][key] for key in ("D_K", "D_K_low", "D_K_high")] == [9, None, None]
+
+
+def test_a_threshold_that_fresh_seeds_refute_gives_way_to_a_larger_one() -> None:
+    """Width 4 passes on the study's own seeds alone, and no width but 6 on fresh ones too."""
+    study = study_of(heads=[2], seeds=2, max_D_K=12)
+
+    def passes(probe: Probe) -> bool:
+        return probe.value >= (4 if max(probe.seeds) < 2 else 6)
+
+    (row,) = thresholds(study, trained(study, passes=passes))
+    assert (row["status"], row["d_k"], row["confirmed"]) == ("found", 6, True)
+    assert (row["D_K"], row["D_K_first"]) == (12, 8)
+    (row,) = thresholds(study, trained(study, passes=lambda p: p.value >= 4 and max(p.seeds) < 2))
+    assert (row["status"], row["d_k"], row["confirmed"]) == ("censored", None, False)
+    assert (row["fresh_mean"], row["D_K"], row["D_K_first"]) == (0.5, None, 8)
+
+
+def test_a_mean_error_that_is_infinite_is_none_in_a_table() -> None:
+    document = {"name": "x", "model": "value", "cells": [{"m": 16, "d_model": 8}]}
+    search = {"heads": [1], "seeds": 2, "mode": "grid", "D_K": [3, 4], "target": 0.25}
+    study = parse_study({**document, "search": search})
+    (cell,) = study.cells
+    rows = [
+        run_row(1, d_k, seed, cell, score=0.2 if d_k == 4 else None, stop_reason=reason)
+        for d_k, reason in ((3, "diverged"), (4, "converged"))
+        for seed in range(2)
+    ]
+    (row,) = threshold_rows(study, opened(study, rows))
+    sides = json.loads(row["certificate"])
+    assert (row["status"], row["d_k"], row["mean_score"]) == ("found", 4, 0.2)
+    assert (sides["pass"]["mean_score"], sides["fail"]["mean_score"]) == (0.2, None)
 
 
 def test_fails_above_a_threshold_stand_beside_it() -> None:
@@ -100,6 +159,19 @@ def test_a_study_with_no_runs_is_open_everywhere() -> None:
     assert {row["status"] for row in table} == {"open"}
     assert {row[key] for row in table for key in ("d_k", "D_K", "certificate")} == {None}
     assert {row["n_seeds"] for row in asked_probes(study_of(), opened(study_of()))} == {0}
+
+
+def test_the_probes_of_a_search_are_listed_with_the_seeds_that_it_used() -> None:
+    study = study_of(heads=[1, 2], confirm_seeds=3)
+    rows = trained(study)
+    (cell,) = study.cells
+    more = [run_row(1, 9, seed, cell) for seed in (700, 701)]
+    seeds = Counter((row["h"], row["d_k"]) for row in rows if row["seed"] < 2)
+    asked = asked_probes(study, opened(study, rows + more))
+    assert asked == [
+        {"cell_id": cell.cell_id, "h": h, "d_k": d_k, "n_seeds": n}
+        for (h, d_k), n in sorted(seeds.items())
+    ]
 
 
 @pytest.mark.parametrize("model", ["max", "value"])
@@ -190,6 +262,58 @@ def test_every_decision_is_explained_with_its_reason_and_its_evidence(tmp_path: 
         assert (row["verdict"], row["ran"]) == (verdict, len(scores))
         assert row["D_K"] == row["h"] * row["d_k"]
         assert row["evidence"]
+        assert (row["spared"], row["mean_score"]) == (
+            search.test_of(need.want).seeds - len(scores),
+            1.0 if row["d_k"] >= WIDTHS[row["h"]] else 0.5,
+        )
+    assert [row["step"] for row in sections["decisions"]] == list(range(len(search.decisions)))
     assert {row["h"]: row["d_k"] for row in sections["heads"]} == WIDTHS
+    assert all(list(row) == list(ENDS) for row in sections["heads"])
+    assert facts["steps"] == 1000 * len(rows)
+    assert all(said in facts["found"] for said in ("D_K = 8 ", "h=2", "d_k=4"))
+    assert not facts["found"].startswith("so far")
+    assert all(said in facts["test"] for said in ("10", "at least 0.99"))
+    assert f"D_K near {expected(cell)[1]:.0f}" in facts["start"]
+    assert "failures" not in facts
     some, _ = explain_cell(study, cell, store, [2])
     assert {row["h"] for row in some["decisions"]} == {2}
+
+
+def test_a_search_that_is_not_finished_is_explained_as_far_as_it_is(tmp_path: Path) -> None:
+    study, store = study_of(confirm_seeds=0), Store(tmp_path)
+    (cell,) = study.cells
+    _, failed = failed_first_probe(study)
+    store.append([*trained(study, failed)[:-8]])
+    sections, facts = explain_cell(study, cell, store)
+    assert not facts["finished"]
+    assert len(facts["failures"]) == 1
+    lost = [row for row in sections["decisions"] if row["verdict"] == "open"]
+    assert lost
+    assert {(row["ran"], row["spared"], row["mean_score"]) for row in lost} == {(0, 2, None)}
+    _, facts = explain_cell(study, cell, Store(tmp_path / "empty"))
+    assert ("found" in facts, facts["runs"], facts["steps"]) == (False, 0, 0)
+
+
+def test_an_errors_target_is_one_not_to_exceed(tmp_path: Path) -> None:
+    document = {"name": "x", "model": "value", "cells": [{"m": 16, "d_model": 8}]}
+    study = parse_study(document | {"search": {"target": 0.25}})
+    _, facts = explain_cell(study, study.cells[0], Store(tmp_path))
+    assert "at most 0.25" in facts["test"]
+
+
+def test_runs_of_a_trial_are_its_own_or_those_of_other_limits_that_are_not_known() -> None:
+    training = {"max_steps": [1000, 2000, 4000]}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
+    short, middle, long = study.cells
+    early: dict[str, Any] = {"steps": 500, "stop_reason": "converged"}
+    own = run_row(1, 4, 0, middle, **early)
+    read_off = run_row(1, 4, 0, short, trained_to=2000, **early)
+    feed = Feed(study, opened(study))
+    mine, others = feed.sorted_out([own, read_off])
+    assert mine == [own]
+    assert [(row["max_steps"], row["trained_to"]) for row in others] == [(1000, 2000), (4000, 2000)]
+    feed.tell(others[1])
+    assert feed.knows(others[1])
+    assert not feed.knows(own)
+    assert feed.sorted_out([own, read_off]) == ([own], [read_off])
+    assert others[1]["cell_id"] == long.cell_id
