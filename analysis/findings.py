@@ -72,11 +72,9 @@ def _growth(results: StudyResults) -> str:
     first = found.iloc[0]
     if len(found) == 1:
         width = with_range(first["D_K"], first["D_K_low"], first["D_K_high"])
-        at, heads = (
-            f"m = {first['m']}, d_model = {first['d_model']}",
-            plural(first["h_star"], "head"),
-        )
-        return f"At {at}, {heads} need D_K* = {width}{so_far}."
+        at, h = f"m = {first['m']}, d_model = {first['d_model']}", first["h_star"]
+        heads = "one head needs" if h == 1 else f"{h} heads need"
+        return f"At {at}, {heads} D_K* = {width}{so_far}."
     if len(found) <= 3 and found["cell"].nunique() == len(found):
         widths = [f"{row['D_K']} at {row['cell']}" for row in found.to_dict("records")]
         return f"D_K* is {', '.join(widths[:-1])} and {widths[-1]}{so_far}."

@@ -371,8 +371,8 @@ def curves_figure(table: pd.DataFrame, study: Study) -> Figure:
     """
     record, target = study.record, study.search.target
     lost = int(table["diverged"].sum()), int(table["failed"].sum())
-    also = f" {lost[0]:,} runs diverged and count as fails." if lost[0] else ""
-    also += f" {lost[1]:,} runs could not be trained." if lost[1] else ""
+    also = f" Diverged, which counts as a fail: {plural(lost[0], 'run')}." if lost[0] else ""
+    also += f" Could not be trained: {plural(lost[1], 'run')}." if lost[1] else ""
     return Figure(
         "curves",
         f"Mean test {record.score} of every width that was trained; colour and shape are h. "

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
+from rgr_dist.analysis.wording import with_range
 
 
 def heads(
@@ -44,7 +45,7 @@ def heads(
             low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
             style.bar(each, h, low, high, h)
             best = {"markersize": 6.5} if row["is_best"] else {}
-            words = f"D_K = {row['D_K']} [{low}–{high}], d_k = {row['d_k']}"
+            words = f"D_K = {with_range(row['D_K'], low, high)}, d_k = {row['d_k']}"
             style.mark(each, h, row["D_K"], tip + words, h, **best)
     style.outer_labels(axes, "heads h", "D_K", same="x")
     return axes

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
+from rgr_dist.analysis.wording import with_range
 
 SCALE = "m′ log₂ m / d_model"
 LINE: dict[str, Any] = {"color": style.LIGHT["soft"], "linewidth": 0.7, "zorder": 1}
@@ -107,7 +108,8 @@ def draw(ax: Axes, row: Mapping[Any, Any], x: float, code: int | None = None) ->
     code = code or h
     low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
     style.bar(ax, x, low, high, code)
-    tip = f"{row['cell']}: D_K* = {row['D_K']} [{low}–{high}], h* = {h}, d_k = {row['d_k']}"
+    D_K = with_range(row["D_K"], low, high)
+    tip = f"{row['cell']}: D_K* = {D_K}, h* = {h}, d_k = {row['d_k']}"
     style.mark(ax, x, row["D_K"], tip, code, hollow=row["status"] == "open")
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
+from rgr_dist.analysis.wording import with_range
 from rgr_dist.paper import capacity_scale
 
 
@@ -48,8 +49,8 @@ def layers(
                 continue
             h = row["cached_h"]
             style.bar(each, row["scale"], low, high, h)
-            words = f"{row['cached']} [{low}–{high}] cached, h = {h}, d_k = {row['cached_d_k']}"
-            style.mark(each, row["scale"], row["cached"], tip + words, h)
+            tip += f"{with_range(row['cached'], low, high)} cached, h = {h}, d_k = "
+            style.mark(each, row["scale"], row["cached"], f"{tip}{row['cached_d_k']}", h)
     style.outer_labels(axes, "m′ log₂ m / d_model", "numbers cached")
     style.legend(axes[0], seen["cached_h"].dropna())
     return axes

@@ -198,8 +198,10 @@ def log_axis(ax: Axes, which: Literal["x", "y"], values: Iterable[Any], label: s
 
 
 def ticks_of(low: float, high: float, most: int = 5) -> list[float]:
-    """Powers of two, thinned to ``most``; where few fit, round numbers between them."""
-    powers = [2.0**k for k in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)]
+    """Powers of two, or of ten below 0.1, thinned; where few fit, round numbers between them."""
+    base = 2.0 if low >= 0.1 else 10.0
+    first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base))
+    powers = [base**k for k in range(first, last + 1)]
     if len(powers) > 1:
         return powers[:: math.ceil(len(powers) / most)]
     step = next(

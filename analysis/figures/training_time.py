@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from rgr_dist.analysis.figures import style
 from rgr_dist.analysis.figures.law import name
+from rgr_dist.analysis.wording import with_range
 
 
 def training_time(
@@ -41,7 +42,7 @@ def training_time(
             for row in own.to_dict("records"):
                 low, high = (None if pd.isna(row[end]) else row[end] for end in ends)
                 style.bar(each, row["max_steps"], low, high, row["h_star"])
-                value = f"{row[of]:.3g} [{low}–{high}]" if of == "D_K" else f"{row[of]:.2f}"
+                value = with_range(row[of], low, high) if of == "D_K" else f"{row[of]:.2f}"
                 tip = f"({row['m']}, {row['d_model']}), T = {row['max_steps']:,}: {label} {value}"
                 is_open = row["status"] == "open"
                 style.mark(each, row["max_steps"], row[of], tip, row["h_star"], hollow=is_open)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.analysis.load import StudyResults, open_results
+from rgr_dist.analysis.report import page_of
 from rgr_dist.paper import capacity_scale
 from rgr_dist.store.store import Store
 from rgr_dist.study.run import Run
@@ -192,3 +193,9 @@ KINDS: dict[str, Callable[[], StudyResults]] = {
 def made(kind: str) -> StudyResults:
     """The results of a kind, made once."""
     return KINDS[kind]()
+
+
+@cache
+def page_of_kind(kind: str) -> str:
+    """The page of a kind, rendered once; its best.csv lies beside it."""
+    return page_of(made(kind), ["best.csv"])

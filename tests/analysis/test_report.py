@@ -20,7 +20,7 @@ from rgr_dist.paper import LAWS, TABLE_1_D_K_OF_A_HEAD
 from rgr_dist.store.store import Store
 from rgr_dist.study.study_file import parse_study
 from tests.analysis.made_up import trained
-from tests.analysis.studies import KINDS, SIZES, made, relations, study_of
+from tests.analysis.studies import KINDS, SIZES, made, page_of_kind, relations, study_of
 
 VOID = {"meta", "link", "br", "wbr", "img", "input", "hr"}
 
@@ -77,7 +77,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_of_a_study_of_any_kind_is_whole(kind: str) -> None:
     results = made(kind)
-    text = page_of(results, ["best.csv"])
+    text = page_of_kind(kind)
     page = Page(text)
     assert not page.open
     assert len(page.ids) == len({*page.ids}), "every id once"
@@ -127,7 +127,7 @@ def test_the_order_is_that_of_a_readers_questions() -> None:
 
 def test_the_cells_of_the_page_are_those_of_the_table() -> None:
     results = made("thresholds")
-    head, *rows = Page(page_of(results)).tables["table-cells"]
+    head, *rows = Page(page_of_kind("thresholds")).tables["table-cells"]
     assert head[:3] == ["cell", "DK*", "h*"]
     table = best(results)
     assert len(rows) == len(table) == 5
@@ -149,7 +149,7 @@ def test_the_papers_cells_stand_beside_ours() -> None:
     assert printed == [(*size, d_k) for size, d_k in sorted(TABLE_1_D_K_OF_A_HEAD.items())]
     ours = best(results).set_index(["m", "d_model"])["d_k"]
     assert [ours[m, d_model] for m, d_model, _ in printed] == table["d_k"].tolist()
-    rows = Page(page_of(results)).tables["table-paper"][1:]
+    rows = Page(page_of_kind("twelve")).tables["table-paper"][1:]
     assert [row[1] for row in rows] == [f"{theirs}" for theirs in table["paper_d_k"]]
     assert [row[2] for row in rows] == [f"{own}" for own in table["d_k"]]
     assert papers_law(results) == LAWS["D_K"]

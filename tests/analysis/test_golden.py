@@ -1,0 +1,70 @@
+"""What pages say, in words, tables and figures, is as somebody has read it: ``data/pages.txt``.
+
+After a change, ``python -m tests.analysis.test_golden`` writes the file anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report import files
+from tests.analysis.studies import KINDS, made, page_of_kind
+
+GOLDEN = Path(__file__).parents[1] / "data/pages.txt"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def told(kind: str) -> str:
+    """A study's page as text, a line for each paragraph, row and figure; then the files beside."""
+    page = page_of_kind(kind)
+    main = page[page.index("<main>") : page.index("</main>")]
+    main = re.sub(r"<svg .*?</svg>", lambda found: f"<p>{drawn(found[0])}</p>", main, flags=re.S)
+    main = re.sub(r"<pre.*?</pre>", lambda found: " ".join(found[0].split()), main, flags=re.S)
+    main = re.sub(r"</(p|pre|h1|h2|tr|figcaption|summary)>", "\n", main)
+    main = re.sub(r"</t[hd]><t[hd]\b", " | <", main)
+    text = html.unescape(re.sub(r"<[^>]*>", "", main))
+    lines = [*map(str.strip, text.splitlines()), *tables_beside(made(kind))]
+    return "\n".join([f"=== {kind}", *filter(None, lines)]) + "\n"
+
+
+def drawn(svg: str) -> str:
+    """The texts of a figure in their order, how many marks it has, and the first and the last."""
+    tree = ElementTree.fromstring(svg)
+    texts = ["".join(one.itertext()).strip() for one in tree.iter(f"{SVG}text")]
+    tips = [html.escape(str(one.text)) for one in tree.iter(f"{SVG}title")]
+    marks = [f"{len(tips)} marks: {tips[0]} … {tips[-1]}"] if tips else []
+    return " ".join([*map(html.escape, texts), *marks])
+
+
+def tables_beside(results: StudyResults) -> Iterator[str]:
+    """Of each table beside the page: how many rows, its columns, and its first row."""
+    for name, content in files(results).items():
+        if name.endswith(".csv"):
+            head, *rows = csv.reader(io.StringIO(content.decode()))
+            first = map(rounded, rows[0] if rows else [""] * len(head))
+            own = (f"{key} {value}".strip() for key, value in zip(head, first, strict=True))
+            yield f"<{name}: {len(rows)}> " + ", ".join(own)
+
+
+def rounded(value: str) -> str:
+    """Real numbers to four digits: the last ones differ between machines."""
+    return re.sub(r"\d+\.\d+(e-\d+)?", lambda found: f"{float(found[0]):.4g}", value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_says_what_somebody_has_read(kind: str) -> None:
+    pages = dict(zip(KINDS, GOLDEN.read_text().split("\n\n"), strict=True))
+    assert told(kind).splitlines() == pages[kind].splitlines()
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text("\n".join(map(told, KINDS)))
