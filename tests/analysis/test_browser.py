@@ -11,8 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
 from rgr_dist.analysis.figures.style import DARK
-from rgr_dist.analysis.report import page_of
-from tests.analysis.studies import made
+from tests.analysis.studies import page_of_kind
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this ma
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """The page of twelve cells."""
     file = tmp_path_factory.mktemp("page") / "index.html"
-    file.write_text(page_of(made("twelve")))
+    file.write_text(page_of_kind("twelve"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
