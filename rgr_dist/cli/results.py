@@ -43,7 +43,7 @@ def thresholds(
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
-    """The threshold of every (cell, h), and the best of every cell; CSV has the first."""
+    """The threshold of every (cell, h), and the best of every cell; CSV has thresholds alone."""
     from rgr_dist.analysis.layers import compares_layers, costs
     from rgr_dist.analysis.tables import BEST, THRESHOLD, best, listed
     from rgr_dist.analysis.tables import thresholds as thresholds_of

@@ -36,6 +36,8 @@ def short_of(run: Run) -> float:
     off = math.log2(run.h / max(1.0, cell.n_edges / cell.d_model / 4))
     slow = 1 + 0.4 * math.sqrt(20_000 / cell.training.max_steps)
     scale = capacity_scale(cell.m, cell.d_model, cell.n_edges)
+    if cell.training.embeddings == "trained":
+        scale *= 0.2 * math.sqrt(cell.training.relations)
     octaves = math.log2(run.D_K / (0.9 * scale * slow * (1 + 0.06 * off**2)))
     return float(10 ** (-2.2 - 3 * octaves + 0.3 * luck(run)))
 
@@ -171,6 +173,16 @@ def rows() -> StudyResults:
     return finished(study, relations)
 
 
+def shared() -> StudyResults:
+    """Frozen embeddings, trained ones, and some that relations share."""
+    sizes = {"m": [64, 128], "d_model": 16}
+    kinds: list[dict[str, Any]] = [
+        {"embeddings": ["frozen", "trained"]},
+        {"embeddings": "trained", "relations": [4, 16]},
+    ]
+    return finished(study_of([{**sizes, "training": keys} for keys in kinds]), relations)
+
+
 KINDS: dict[str, Callable[[], StudyResults]] = {
     "thresholds": thresholds,
     "twelve": twelve,
@@ -186,6 +198,7 @@ KINDS: dict[str, Callable[[], StudyResults]] = {
     "transformer": transformer,
     "layers": layers,
     "rows": rows,
+    "shared": shared,
 }
 
 
