@@ -37,8 +37,7 @@ def accuracy(
             places = line["D_K"].astype(float) * aside
             each.plot(places, line["accuracy"], color=style.colour_of(h), linewidth=0.7)
             for x, row in zip(places, line.to_dict("records"), strict=True):
-                low, high = (None if pd.isna(row[end]) else row[end] for end in ("low", "high"))
-                style.bar(each, x, low, high, h)
+                style.bar(each, x, row["low"], row["high"], h)
                 tip = f"h = {h}, D_K = {row['D_K']}: {row['accuracy']:.3f}, {row['n_seeds']} seeds"
                 style.mark(each, x, row["accuracy"], tip, h)
     style.outer_labels(axes, "D_K", "test accuracy")

@@ -42,7 +42,7 @@ def heads(
                 words = f"D_K at least {row['D_K_low']}, {row['status']}"
                 style.bound(each, h, row["D_K_low"], tip + words, h)
                 continue
-            low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
+            low, high = row["D_K_low"], row["D_K_high"]
             style.bar(each, h, low, high, h)
             best = {"markersize": 6.5} if row["is_best"] else {}
             words = f"D_K = {with_range(row['D_K'], low, high)}, d_k = {row['d_k']}"

@@ -105,10 +105,9 @@ def draw(ax: Axes, row: Mapping[Any, Any], x: float, code: int | None = None) ->
     if pd.isna(row["D_K"]):
         style.bound(ax, x, row["D_K_low"], f"{row['cell']}: D_K* at least {row['D_K_low']}", code)
         return
-    code = code or h
-    low, high = (None if pd.isna(row[end]) else row[end] for end in ("D_K_low", "D_K_high"))
-    style.bar(ax, x, low, high, code)
-    D_K = with_range(row["D_K"], low, high)
+    code, ends = code or h, (row["D_K_low"], row["D_K_high"])
+    style.bar(ax, x, *ends, code)
+    D_K = with_range(row["D_K"], *ends)
     tip = f"{row['cell']}: D_K* = {D_K}, h* = {h}, d_k = {row['d_k']}"
     style.mark(ax, x, row["D_K"], tip, code, hollow=row["status"] == "open")
 

@@ -42,12 +42,10 @@ def layers(
             each.plot(line["scale"], line["cached"], color=ink, linewidth=0.7, linestyle=dashes)
         for row in seen[seen["model"] == model].to_dict("records"):
             tip = f"({row['m']}, {row['d_model']}), {model}: "
-            low, high = (None if pd.isna(row[f"cached_{end}"]) else row[f"cached_{end}"] for end in
-                         ("low", "high"))  # fmt: skip
+            h, low, high = row["cached_h"], row["cached_low"], row["cached_high"]
             if pd.isna(row["cached"]):
-                style.bound(each, row["scale"], row["cached_low"], f"{tip}at least {low}")
+                style.bound(each, row["scale"], low, f"{tip}at least {low}")
                 continue
-            h = row["cached_h"]
             style.bar(each, row["scale"], low, high, h)
             tip += f"{with_range(row['cached'], low, high)} cached, h = {h}, d_k = "
             style.mark(each, row["scale"], row["cached"], f"{tip}{row['cached_d_k']}", h)

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -255,7 +256,7 @@ def mark(ax: Axes, x: float, y: float, tip: str, h: float | None = None, **look:
 
 def bar(ax: Axes, x: float, low: Any, high: Any, h: float | None = None) -> None:
     """An interval; nothing where one of its ends is not known."""
-    if low == low and high == high and low is not None and high is not None and low < high:
+    if pd.notna(low) and pd.notna(high) and low < high:
         colour = LIGHT["soft"] if h is None or h != h else colour_of(h)
         ax.vlines([x], [low], [high], color=colour, linewidth=1.2, zorder=2)
 

@@ -40,7 +40,7 @@ def training_time(
             if of == "D_K" and gains["family"].nunique() <= 12:
                 name(each, (last["max_steps"], last[of]), f"({last['m']}, {last['d_model']})")
             for row in own.to_dict("records"):
-                low, high = (None if pd.isna(row[end]) else row[end] for end in ends)
+                low, high = (row[end] for end in ends)
                 style.bar(each, row["max_steps"], low, high, row["h_star"])
                 value = with_range(row[of], low, high) if of == "D_K" else f"{row[of]:.2f}"
                 tip = f"({row['m']}, {row['d_model']}), T = {row['max_steps']:,}: {label} {value}"
