@@ -271,7 +271,7 @@ def _maximise(
     while True:
         curvature, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
         along = axes.T @ slope[free] / (np.abs(curvature) + damping + 1e-12)
-        if along**2 @ np.abs(curvature) < 1e-11:
+        if not along**2 @ np.abs(curvature) > 1e-11:
             return at, value
         trial = at.copy()
         trial[free] += axes @ along
@@ -296,13 +296,14 @@ def _likelihood(
         at = mean(theta, x)
         a, b = (low - at) / sigma, (high - at) / sigma
         under, over = np.where(a + b > 0, -b, a), np.where(a + b > 0, -a, b)  # keeps its digits
-        gap = np.minimum(log_ndtr(under) - log_ndtr(over), -1e-300)
-        share = np.maximum(log_ndtr(over) + np.log1p(-np.exp(gap)), -1e6)
+        gap = log_ndtr(under) - log_ndtr(over)
+        narrow = np.log((high - low) / sigma) - (a + b) ** 2 / 8 - LOG_ROOT
+        share = np.where(gap > -1e-6, narrow, log_ndtr(over) + np.log1p(-np.exp(gap)))
         both = np.array([a, b])
         density = np.exp(-(both**2) / 2 - LOG_ROOT - share)
-    both[np.isinf(both)] = 0.0
-    # of both ends, lower less upper: the density times the end to the power of 0, 1, 2 and 3
-    d0, d1, d2, d3 = (lower - upper for lower, upper in (both**k * density for k in range(4)))
+        both[np.isinf(both)] = 0.0
+        # of both ends, lower less upper: the density times the end to the power of 0, 1, 2 and 3
+        d0, d1, d2, d3 = (lower - upper for lower, upper in (both**k * density for k in range(4)))
     slopes = _slopes(mean, theta, x)
     of_theta = slopes.T * (d1 - d0**2) @ slopes
     mixed = slopes.T @ (d2 - d0 - d0 * d1) * above
