@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from scipy.special import fdtri, log_ndtr, stdtrit
 
 Array = npt.NDArray[np.float64]
@@ -257,57 +257,30 @@ def _maximise(
 ) -> tuple[Array, float]:
     """The unknowns followed by log(σ - ``LEAST_SIGMA``), and the log-likelihood at its maximum.
 
-    By Newton's steps, damped after one that would lose.
-
     Args:
         start: such unknowns, from which the search begins.
         held: the index of one of them, and the value at which it stays.
     """
-    at, free = start.copy(), np.arange(len(start))
-    if held:
-        at[held[0]], free = held[1], np.delete(free, held[0])
-    value, slope, hessian = _likelihood(mean, x, low, high, at)
-    damping = 0.0
-    while True:
-        curvature, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
-        along = axes.T @ slope[free] / (np.abs(curvature) + damping + 1e-12)
-        if not along**2 @ np.abs(curvature) > 1e-11:
-            return at, value
-        trial = at.copy()
-        trial[free] += axes @ along
-        reached, *derivatives = _likelihood(mean, x, low, high, trial)
-        if reached > value:
-            (at, value), (slope, hessian), damping = (trial, reached), derivatives, damping / 10
-        else:
-            damping = max(10 * damping, 1e-3 * float(np.abs(curvature).max()))
 
+    def whole(free: Array) -> Array:
+        return np.insert(free, *held) if held else free
 
-def _likelihood(
-    mean: Mean, x: Sizes, low: Array, high: Array, unknowns: Array
-) -> tuple[float, Array, Array]:
-    """The log-likelihood, its gradient, and its Hessian as if the mean were linear.
-
-    Args:
-        unknowns: those of the mean, then log(σ - ``LEAST_SIGMA``).
-    """
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        theta, above = unknowns[:-1], math.exp(min(unknowns[-1], 50.0))
+    def loss(free: Array) -> tuple[float, Array]:
+        every = whole(free)
+        theta, above = every[:-1], math.exp(min(every[-1], 50.0))
         sigma = LEAST_SIGMA + above
         at = mean(theta, x)
         a, b = (low - at) / sigma, (high - at) / sigma
         under, over = np.where(a + b > 0, -b, a), np.where(a + b > 0, -a, b)  # keeps its digits
-        gap = log_ndtr(under) - log_ndtr(over)
-        narrow = np.log((high - low) / sigma) - (a + b) ** 2 / 8 - LOG_ROOT
-        share = np.where(gap > -1e-6, narrow, log_ndtr(over) + np.log1p(-np.exp(gap)))
-        both = np.array([a, b])
-        density = np.exp(-(both**2) / 2 - LOG_ROOT - share)
-        both[np.isinf(both)] = 0.0
-        # of both ends, lower less upper: the density times the end to the power of 0, 1, 2 and 3
-        d0, d1, d2, d3 = (lower - upper for lower, upper in (both**k * density for k in range(4)))
-    slopes = _slopes(mean, theta, x)
-    of_theta = slopes.T * (d1 - d0**2) @ slopes
-    mixed = slopes.T @ (d2 - d0 - d0 * d1) * above
-    of_spread = (d3 - 2 * d1 - d1**2).sum() * above**2 + d1.sum() * above * sigma
-    hessian = np.block([[of_theta, mixed[:, None]], [mixed, of_spread]]) / sigma**2
-    gradient = np.append(d0 @ slopes, d1.sum() * above) / sigma
-    return float(share.sum()), gradient, hessian
+        gap = np.minimum(log_ndtr(under) - log_ndtr(over), -1e-300)
+        share = np.maximum(log_ndtr(over) + np.log1p(-np.exp(gap)), -1e6)
+        at_a, at_b = (np.exp(-(end**2) / 2 - LOG_ROOT - share) for end in (a, b))
+        by_mean = (at_a - at_b) / sigma
+        by_sigma = (np.where(at_a > 0, a, 0) * at_a - np.where(at_b > 0, b, 0) * at_b) / sigma
+        slope = np.append(by_mean @ _slopes(mean, theta, x), by_sigma.sum() * above)
+        return float(-share.sum()), -(np.delete(slope, held[0]) if held else slope)
+
+    first = np.delete(start, held[0]) if held else start
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        found = minimize(loss, first, jac=True, method="BFGS")
+    return whole(found.x), -float(found.fun)
