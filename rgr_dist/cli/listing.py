@@ -63,7 +63,7 @@ def print_listing(
     else:
         for name, table in rows.items():
             if table or not facts:  # which say all there is to say
-                _console().print(_table(name, table, show))
+                _print(_table(name, table, show))
         for fact, value in (facts or {}).items():
             say(f"{fact.replace('_', ' ')}: {_cell(value)}")
 
@@ -104,6 +104,14 @@ def _console() -> Console:
     return Console(width=160, force_terminal=False, force_jupyter=False)  # a pipe or a file
 
 
+def _print(table: Table) -> None:
+    """Print a table; where there is no room for its numbers, its lines are longer than that."""
+    console = _console()
+    least = console.measure(table, options=console.options.update(width=10_000)).minimum
+    console.width = max(console.width, least)
+    console.print(table, crop=False)
+
+
 def _table(name: str, rows: Sequence[Row], show: Iterable[str]) -> Table:
     """The columns that say something; texts fold where there is no room, numbers do not."""
     from rich.table import Table
@@ -119,12 +127,12 @@ def _table(name: str, rows: Sequence[Row], show: Iterable[str]) -> Table:
     for column in columns:
         is_number = all(isinstance(row.get(column), int | float | None) for row in rows)
         header = re.sub(r"_(?!K|V|k\b|vo|qk|model)", " ", column)
+        parts = [*header.split(), *(_cell(row.get(column)) for row in rows)]
         table.add_column(
             header,
             justify="right" if is_number else "left",
-            no_wrap=is_number,
             overflow="fold",
-            min_width=max(map(len, header.split())) if is_number else None,
+            width=max(map(len, parts)) if is_number else None,
         )
     for row in rows:
         table.add_row(*(_cell(row.get(column)) for column in columns))

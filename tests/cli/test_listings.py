@@ -305,3 +305,14 @@ def test_a_plan_names_the_edge_list_and_counts_its_items_and_edges(
     (tmp_path / "own.yaml").write_text(json.dumps(own))
     assert call(["plan", str(tmp_path / "own.yaml"), "--store", str(tmp_path)]) == 0
     assert "\nread: own.csv: 3 items and 3 edges\n" in capsys.readouterr().out
+
+
+def test_a_table_that_is_wider_than_its_place_keeps_every_digit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {f"column_{i}": 100_000 + i for i in range(40)}
+    rows = [{**row, "model": "multi_query"}]
+    listing.print_listing({"x": rows}, listing.Format.TABLE)
+    head, line = capsys.readouterr().out.splitlines()[-2:]
+    assert line.split()[:40] == [f"{value:,}" for value in row.values()]
+    assert head.split()[-1] == "model"
