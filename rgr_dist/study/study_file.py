@@ -161,7 +161,7 @@ class _Expansion:
         if not models:
             raise StudyError("model: an empty list; name one, such as max")
         are_made = ["construction" in one for one in models]
-        if any(are_made[1:]) and sorted(are_made) != are_made:
+        if sorted(are_made) != are_made:
             raise StudyError("model: list constructions after what is trained")
         for i, one in enumerate(models):
             if MODELS[one["model"]].loss != "edges":

@@ -226,3 +226,13 @@ def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
     twice = Vectors(TABLE, ["a", *WORDS[:38], "a"])
     with pytest.raises(ValueError, match="2 rows have the name 'a'"):
         rows_of_items(twice, ["a", "w1"], 2, None)
+
+
+def test_a_study_takes_the_tensor_that_it_names_and_says_how_many_vectors_it_read(
+    folder: Path,
+) -> None:
+    save_file({"a": TABLE[::-1].copy(), "b": TABLE}, folder / "two.safetensors")
+    document = study(folder, file="two.safetensors", tensor="b")
+    np.testing.assert_array_equal(sample_embedding(cell_of(folder, document), 0), TABLE[:16])
+    (read,) = parse_study(document, homes=[folder]).read
+    assert "40" in read
