@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,8 @@ def test_the_most_frequent_reasons_of_failed_runs_are_told() -> None:
         "MemoryError: 3 GB",
         reason(""),
     }
-    assert [line.split()[:2] for line in told] == [["3", "runs"], ["2", "runs"], ["2", "runs"]]
-    assert [line.split()[:2] for line in failures(runs_of(rows), most=9)][3:] == [["1", "run"]]
+    assert [line.split()[0] for line in told] == ["3", "2", "2"]
+    assert [line.split()[0] for line in failures(runs_of(rows), most=9)][3:] == ["1"]
     assert reason("a\n" + "x" * 300) == "x" * 200
     assert failures(runs_of([run_row()])) == []
 
@@ -101,7 +102,7 @@ def test_runs_that_diverged_are_counted() -> None:
     assert divergence(runs_of([run_row(seed=9)])) is None
     said = divergence(runs_of([*rows, run_row(seed=9)]))
     assert said is not None
-    assert said.startswith("2 of 3 ")
+    assert re.findall(r"\d+", said) == ["2", "3"]
 
 
 def test_the_runs_of_a_study_are_listed_in_its_order_and_by_cell_and_heads(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rgr_dist.planning.budgets import (
     trained_steps,
 )
 from rgr_dist.store.schema import RUNS
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.run import Run
 from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import runs_of, study_of
@@ -25,6 +26,11 @@ def limits_study(**training: Any) -> Study:
     """A study of one cell at three step limits."""
     training = {"max_steps": [2000, 1000, 4000]} | training
     return study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
+
+
+def cells_of(study: Study) -> dict[int, Cell]:
+    """The cells of a study by their step limits."""
+    return {cell.training.max_steps: cell for cell in study.cells}
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
@@ -53,7 +59,7 @@ def test_a_run_that_ended_early_is_the_same_at_every_larger_limit(
     how: dict[str, Any], reached: list[int]
 ) -> None:
     study = limits_study(check_every=100)
-    by_limit = {cell.training.max_steps: cell for cell in study.cells}
+    by_limit = cells_of(study)
     row = run_row(1, 4, 7, by_limit[1000], **how)
     larger = at_larger_limits(study, row)
     assert sorted(one["max_steps"] for one in larger) == reached
@@ -64,7 +70,7 @@ def test_a_run_that_ended_early_is_the_same_at_every_larger_limit(
         same = [name for name in RUNS.names if name not in CHANGED]
         assert [one[name] for name in same] == [row[name] for name in same]
     by_cosine = limits_study(check_every=100, schedule="cosine")
-    (first, *_) = sorted(by_cosine.cells, key=lambda cell: cell.training.max_steps)
+    first = cells_of(by_cosine)[1000]
     assert at_larger_limits(by_cosine, run_row(1, 4, 7, first, **how)) == []
     assert at_larger_limits(study, run_row(1, 4, 7, **how)) == [], "another study's cell"
 
@@ -74,7 +80,7 @@ CHANGED = ("run_id", "cell_id", "config", "seconds", "max_steps", "trained_to")
 
 def test_what_is_read_off_a_run_says_where_that_was_trained() -> None:
     study = limits_study()
-    by_limit = {cell.training.max_steps: cell for cell in study.cells}
+    by_limit = cells_of(study)
     early: dict[str, Any] = {"stop_reason": "converged", "steps": 500}
     (first, second) = at_larger_limits(study, run_row(1, 4, 0, by_limit[1000], **early))
     (last,) = at_larger_limits(study, {**first, "seconds": 3.0})
@@ -97,7 +103,7 @@ def test_what_a_longer_run_implies_takes_the_place_of_one_that_failed() -> None:
 
 def test_each_larger_limit_is_told_once_by_the_shortest_run() -> None:
     study = limits_study()
-    by_limit = {cell.training.max_steps: cell for cell in study.cells}
+    by_limit = cells_of(study)
     rows = [
         run_row(1, 4, 0, by_limit[2000], steps=500, score=0.5),
         run_row(1, 4, 0, by_limit[1000], steps=500, score=1.0),
@@ -121,7 +127,7 @@ def test_rows_have_plain_values_and_none_where_one_is_missing() -> None:
 
 def test_steps_are_trained_once_however_many_limits_are_read_off() -> None:
     study = limits_study()
-    by_limit = {cell.training.max_steps: cell for cell in study.cells}
+    by_limit = cells_of(study)
     rows = [
         run_row(1, 4, 0, by_limit[1000], steps=700, trained_to=1000),
         run_row(1, 4, 0, by_limit[2000], steps=700, trained_to=1000),

@@ -27,12 +27,12 @@ def test_algorithm_5_needs_a_head_for_each_edge_that_leaves_or_enters_an_item(
 ) -> None:
     regular = {"family": "regular", "degree": 3}
     parse({"construction": 5}, [3, 4], graph=regular)
-    with pytest.raises(StudyError, match="at least 3"):
+    with pytest.raises(StudyError, match=r"heads: .*3"):
         parse({"construction": 5}, [2, 4], graph=regular)
     (tmp_path / "e.csv").write_text("source,target\na,d\nb,d\nc,d\na,b\n")
     graph = {"family": "edges", "file": str(tmp_path / "e.csv")}
     parse({"construction": 5}, [3], graph=graph)
-    with pytest.raises(StudyError, match="at least 3"):
+    with pytest.raises(StudyError, match=r"heads: .*3"):
         parse({"construction": 5}, [2], graph=graph)
 
 
@@ -40,11 +40,11 @@ def test_constructions_are_listed_after_what_is_trained() -> None:
     made = {"construction": "ours"}
     parse(["max", made], [1])
     parse([made, {"construction": "one-head"}], [1])
-    with pytest.raises(StudyError, match="after"):
+    with pytest.raises(StudyError, match=r"^study: model: "):
         parse([made, "max"], [1])
-    with pytest.raises(StudyError, match="after"):
+    with pytest.raises(StudyError, match=r"^study: model: "):
         parse([made, "max", made], [1])
-    with pytest.raises(StudyError, match="empty"):
+    with pytest.raises(StudyError, match=r"^study: model: "):
         parse([], [1])
 
 
