@@ -102,6 +102,13 @@ def test_other_formats_hold_the_same_graph(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.edges, sorted(EDGES))
 
 
+def test_nodes_of_gml_without_labels_have_their_numbers(tmp_path: Path) -> None:
+    nodes, edges = "".join(f"node [ id {i} ]\n" for i in range(3)), "edge [ source 2 target 0 ]\n"
+    (tmp_path / "g.gml").write_text(f"graph [\ndirected 1\n{nodes}{edges}]\n")
+    found = read_edges(tmp_path / "g.gml")
+    assert (found.names, found.edges.tolist()) == (["0", "1", "2"], [[2, 0]])
+
+
 def test_a_graph_without_directions_has_both_and_keeps_its_lone_nodes(tmp_path: Path) -> None:
     graph = nx.Graph([("a", "b"), ("b", "c")])
     graph.add_node("lone")
@@ -202,6 +209,18 @@ def test_a_comment_that_edges_go_both_ways_is_told(comment: str, tmp_path: Path)
 def test_what_each_column_of_triples_is_taken_for_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("subject,object,predicate\na,b,r\nc,b,r\na,d,s\n")
     assert "query object" in read_triples(tmp_path / "x.csv").told
+
+
+@pytest.mark.parametrize(("again", "differ"), [(0, 0), (1, 1)])
+def test_edges_that_occur_again_are_told_and_others_not(
+    again: int, differ: int, tmp_path: Path
+) -> None:
+    for name, rows, read in (
+        ("e.csv", ["source,target", "a,b", "b,a"], read_edges),
+        ("t.csv", ["key,query,value", "a,b,c", "b,b,c"], read_triples),
+    ):
+        (tmp_path / name).write_text("\n".join([*rows, *rows[-1:] * again]))
+        assert read(tmp_path / name).told.count("again") == differ
 
 
 @pytest.mark.parametrize("name", ["latin.csv", "wide.csv", "gone.csv", "folder.csv", "g.gml"])

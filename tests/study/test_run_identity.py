@@ -126,5 +126,8 @@ def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
     cells = [run_of(model=model).cell for model in ("max", "softmax", "value")]
     assert len({cell.cell_id for cell in cells}) == 3
     assert len({cell.problem_json for cell in cells}) == 1
+    others = ({"cells": [{"m": 65, "d_model": 16}]}, {"context": {"length": 15}})
+    tasks = {run_of(**keys).cell.problem_json for keys in others} | {cells[0].problem_json}
+    assert len(tasks) == 3
     assert [cell.record.minimised for cell in cells] == [False, False, True]
     assert [cell.training.max_steps for cell in cells] == [20_000, 80_000, 20_000]

@@ -286,6 +286,8 @@ def test_constructions_beside_training_are_made_once_for_every_step_limit() -> N
     assert [study.target_of(cell) for cell in study.cells] == [0.99] * 4 + [1, 1]
     lower = parse_study(document(model=models, cells=cells, search=search | {"target": 0.9}))
     assert {lower.target_of(cell) for cell in lower.cells} == {0.9, 1}
+    alone = parse_study(document(model=models[1], cells=cells[:1], search=search | {"target": 0.9}))
+    assert {alone.target_of(cell) for cell in alone.cells} == {0.9}
     names = ["", ",max_steps=40000", ",sharpness=4", ",sharpness=4,max_steps=40000"]
     names += [",model=one-head", ",model=ours"]
     assert [study.name_of(cell) for cell in study.cells] == [f"m=64,d_model=16{x}" for x in names]

@@ -210,6 +210,8 @@ def test_rows_are_centred_then_whitened_then_brought_to_length_1() -> None:
     np.testing.assert_array_equal(untouched, TABLE)
     with pytest.raises(ValueError, match="whiten"):
         prepared(TABLE[:11], 11, centre=False, whiten=True, normalise=False)
+    with pytest.raises(ValueError, match="normalise: row 2 "):
+        prepared(np.diag([1.0, 2, 0, 3]), 4, centre=False, whiten=False, normalise=True)
 
 
 def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
