@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -140,6 +141,8 @@ REFUSED = {
     "quote.csv": ('source,target\na,"b\nc,d\n', "unexpected end"),
     "empty.txt": ("# nothing\n", "no rows"),
     "short.txt": ("a b\nb\n", "row 1"),
+    "total.txt": ("1 2\n2 3\n3 1\ntotal 3\n", "total"),
+    "nodes.gml": ("graph [ directed 1 node [ id 0 ] node [ id 1 ] ]\n", "no edges"),
 }
 
 
@@ -320,10 +323,28 @@ def test_a_pair_with_several_values_is_refused_or_its_first_is_taken(tmp_path: P
     np.testing.assert_array_equal(read_triples(path.with_suffix(".parquet")).triples, once)
 
 
+@pytest.mark.parametrize(
+    ("table", "read", "said"),
+    [
+        ({"source": [0.5, 1], "target": [1, 2]}, read_edges, "source has 0.5"),
+        ({"source": [b"a", b"b"], "target": [1, 2]}, read_edges, "source has "),
+        ({"key": [0, 1], "value": [1, 2]}, read_triples, "key, value"),
+        ({"key": [0, 1], "query": [1, None], "value": [1, 2]}, read_triples, "query"),
+    ],
+)
+def test_columns_that_are_no_ends_are_refused_by_name(
+    table: dict[str, Any], read: Callable[[Path], Any], said: str, tmp_path: Path
+) -> None:
+    pd.DataFrame(table).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path / "x.parquet")
+
+
 TRIPLES_REFUSED = {
     "heading.csv": ("person,job,city\nann,cook,Rome\nbob,cook,Oslo\n", "heading: true"),
     "two.csv": ("a,b\nb,c\n", "three columns"),
     "missing.csv": ("key,query,value\na,,c\nb,b,d\n", "missing"),
+    "none.csv": ("key,query,value\n", "triples|rows"),
 }
 
 

@@ -96,6 +96,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "torn.safetensors": (lambda path: path.write_bytes(b"\xff" * 20), "header"),
     "torn.txt": (lambda path: path.write_text(text(WORDS, "41 12\n")), "41"),
     "ragged.txt": (lambda path: path.write_text(text(WORDS) + "x 0.5 0.25\n"), "row 40"),
+    "empty.txt": (lambda path: path.write_text("\n"), "no vectors"),
     "words.parquet": (LISTS[["id"]].assign(other=WORDS).to_parquet, "columns"),
 }
 
@@ -222,6 +223,10 @@ def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
     (folder / "order.txt").write_text("0\n0\n" + "\n".join(map(str, range(2, 30))))
     with pytest.raises(StudyError, match="twice"):
         cell_of(folder, study(folder, rows="order.txt"))
+    with pytest.raises(StudyError, match="tensor: 'emb'"):
+        cell_of(folder, study(folder, tensor="emb"))
+    with pytest.raises(StudyError, match=r"nowhere.txt"):
+        cell_of(folder, study(folder, names="nowhere.txt"))
     (folder / "names.txt").write_text("a\nb\n")
     with pytest.raises(StudyError, match="2 names for 40 rows"):
         cell_of(folder, study(folder, names="names.txt"))
