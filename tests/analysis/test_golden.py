@@ -9,14 +9,16 @@ import csv
 import html
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.report import files
+from rgr_dist.analysis.report import files, headline
 from tests.analysis.studies import KINDS, made, page_of_kind
 
 GOLDEN = Path(__file__).parents[1] / "data/pages.txt"
@@ -25,7 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def told(kind: str) -> str:
     """A study's page as text, a line for each paragraph, row and figure; then the files beside."""
-    page = page_of_kind(kind)
+    page, results = page_of_kind(kind), made(kind)
     main = page[page.index("<main>") : page.index("</main>")]
     main = re.sub(r"<svg .*?</svg>", lambda found: f"<p>{drawn(found[0])}</p>", main, flags=re.S)
     main = re.sub(r"<pre.*?</pre>", lambda found: " ".join(found[0].split()), main, flags=re.S)
@@ -33,27 +35,35 @@ def told(kind: str) -> str:
     main = re.sub(r"</t[hd]><t[hd]\b", " | <", main)
     text = html.unescape(re.sub(r"<[^>]*>", "", main))
     text = re.sub(r"[\d.]+e−\d+", "≈ 0", text)  # how near a fit comes depends on the machine
-    lines = [*map(str.strip, text.splitlines()), *tables_beside(made(kind))]
+    lines = [headline(results), *map(str.strip, text.splitlines()), *tables_beside(results)]
     return "\n".join([f"=== {kind}", *filter(None, lines)]) + "\n"
 
 
 def drawn(svg: str) -> str:
-    """The texts of a figure in their order, how many marks it has, and the first and the last."""
+    """The texts of a figure in their order, how many marks it has, the first and the last; its
+    size, and how often each colour and kind of dashes is used."""
     tree = ElementTree.fromstring(svg)
     texts = ["".join(one.itertext()).strip() for one in tree.iter(f"{SVG}text")]
     tips = [html.escape(str(one.text)) for one in tree.iter(f"{SVG}title")]
     marks = [f"{len(tips)} marks: {tips[0]} … {tips[-1]}"] if tips else []
-    return " ".join([*map(html.escape, texts), *marks])
+    size = " × ".join(f"{float(one):.0f}" for one in tree.attrib["viewBox"].split()[2:])
+    inks = Counter(re.findall(r"(?<=var\(--)[^)]+|(?<=dasharray: )[\d.,]+", svg))
+    used = (f"{ink} {count}" for ink, count in sorted(inks.items()))
+    return " ".join([*map(html.escape, texts), *marks, f"{size}:", *used])
 
 
 def tables_beside(results: StudyResults) -> Iterator[str]:
-    """Of each table beside the page: how many rows, its columns, and its first row."""
+    """Of each table beside the page: how many rows, its columns, its first row, and their sums."""
     for name, content in files(results).items():
         if name.endswith(".csv"):
             head, *rows = csv.reader(io.StringIO(content.decode()))
             first = map(rounded, rows[0] if rows else [""] * len(head))
             own = (f"{key} {value}".strip() for key, value in zip(head, first, strict=True))
             yield f"<{name}: {len(rows)}> " + ", ".join(own)
+            numbers = pd.read_csv(io.BytesIO(content)).select_dtypes("number")
+            sums = numbers.loc[:, numbers.nunique(dropna=False) > 1].sum()
+            if len(sums):
+                yield "sums: " + ", ".join(f"{key} {value:.4g}" for key, value in sums.items())
 
 
 def rounded(value: str) -> str:
