@@ -106,6 +106,14 @@ def test_code_with_other_tokens_has_another_identity(words: list[str]) -> None:
     assert code_of(code + "\n") == code
 
 
+def test_other_classes_beside_a_layer_are_none(tmp_path: Path) -> None:
+    sizes = "d_model: int\n    h: int\n    d_k: int\n"
+    helper = f"@dataclass\nclass Sizes:\n    {sizes}\n"
+    assert (
+        layer(tmp_path, LAYER + f"\n\nfrom dataclasses import dataclass\n{helper}").name == "Mine"
+    )
+
+
 REFUSED = {
     "x = 3\n": "no class is a layer",
     "def f(:\n": "SyntaxError",

@@ -71,6 +71,14 @@ def test_any_values_of_the_keys_are_a_study_or_a_study_error(keys: dict[str, Any
     assert said == "" or said.isprintable()
 
 
+@pytest.mark.parametrize("value", [object(), {1, 2}, {(1, 2): 3}, b"max", "x" * 99])
+def test_no_value_of_python_that_is_no_model_gets_through(value: Any) -> None:
+    for model in (value, {"zoo": "grouped", "groups": value}):
+        with pytest.raises(StudyError, match="model") as error:
+            parse_study({**VALID, "model": model})
+        assert len(str(error.value)) < 400
+
+
 def test_what_yaml_and_python_write_alike_is_read_alike(tmp_path: Path) -> None:
     import numpy as np
 

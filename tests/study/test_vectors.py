@@ -45,6 +45,7 @@ def shards(path: Path) -> None:
 
 
 FRAME = pd.DataFrame(TABLE)
+YEARS = [str(2000 + i) for i in range(40)]
 LISTS = pd.DataFrame({"id": WORDS, "emb": list(TABLE)})
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "plain.npy": lambda path: np.save(path, TABLE),
@@ -68,6 +69,8 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "glove.txt": lambda path: path.write_text(text(WORDS)),
     "numbers.txt": lambda path: path.write_text(text([str(2000 + i) for i in range(40)])),
     "word2vec.txt": lambda path: path.write_text(text(WORDS, "40 12\n")),
+    "phrases.txt": lambda path: path.write_text(text([f"a {x}" for x in WORDS], "40 12\n")),
+    "years.csv": lambda path: FRAME.assign(token=YEARS).set_index("token").to_csv(path),
     "crawl.vec": lambda path: path.write_text(text(WORDS, "40 12\n").replace("\n", " \n")),
 }
 
@@ -81,6 +84,8 @@ def test_every_form_of_a_table_is_read_as_that_table(name: str, tmp_path: Path) 
     np.testing.assert_allclose(found.rows, TABLE, rtol=2**-7 if rough else 1e-5, atol=1e-6)
     if name.split(".")[0] in ("lists", "columns", "index", "names", "words", "glove", "word2vec"):
         assert found.names == WORDS
+    if name == "years.csv":
+        assert found.names == YEARS
     if "only" in name or name.endswith(".npy") or name == "no_index.csv":
         assert found.names is None
 
@@ -141,7 +146,7 @@ def test_the_items_of_an_edge_list_take_the_rows_of_their_names(folder: Path) ->
     pairs = [(WORDS[(7 * i) % 40], WORDS[(7 * i + 3) % 40]) for i in range(40)]
     table = pd.DataFrame(pairs, columns=["source", "target"])
     table.to_csv(folder / "e.csv", index=False)
-    (folder / "names.txt").write_text("\n".join(WORDS) + "\n")
+    (folder / "names.txt").write_text("\ufeff" + "\n".join(WORDS) + "\n", "utf-8")
     document = {
         **study(folder, names="names.txt"),
         "graph": {"family": "edges", "file": "e.csv"},
@@ -180,9 +185,10 @@ def test_null_is_the_last_row_or_the_one_that_is_named(folder: Path) -> None:
     document["embedding"]["null_row"] = 20
     rows = sample_with_null(cell_of(folder, document), 0)
     np.testing.assert_array_equal(rows[-1], TABLE[20])
-    document["embedding"]["null_row"] = 3
-    with pytest.raises(StudyError, match="null_row: 3 "):
-        cell_of(folder, document)
+    for wrong in (3, 40):
+        document["embedding"]["null_row"] = wrong
+        with pytest.raises(StudyError, match=f"null_row: {wrong} "):
+            cell_of(folder, document)
     with pytest.raises(StudyError, match=r"null_row: .*transformer"):
         cell_of(folder, study(folder, null_row=20))
 
@@ -215,13 +221,32 @@ def test_rows_are_centred_then_whitened_then_brought_to_length_1() -> None:
         prepared(np.diag([1.0, 2, 0, 3]), 4, centre=False, whiten=False, normalise=True)
 
 
+def test_a_study_names_two_tables_by_their_files_and_prepares_each_as_it_says(
+    folder: Path,
+) -> None:
+    np.save(folder / "w.npy", TABLE[::-1])
+    document = study(folder)
+    ways: list[dict[str, Any]] = [{}, {"normalise": True}, {"centre": True}, {"whiten": True}]
+    given = [{"file": file, **way} for file in ("v.npy", "w.npy") for way in ways]
+    document["embedding"] = [{"family": "vectors", **one} for one in given]
+    found = parse_study(document, homes=[folder])
+    for one, cell in zip(given, found.cells, strict=True):
+        rows = (TABLE if one["file"] == "v.npy" else TABLE[::-1])[:16]
+        flags = (one.get(way, False) for way in ("centre", "whiten", "normalise"))
+        right = prepared(rows, 16, *flags)
+        np.testing.assert_allclose(sample_embedding(cell, 0), right, atol=1e-6)
+        keys = dict(part.split("=") for part in found.differences[cell.cell_id].split(","))
+        assert keys["file"] == one["file"]
+        assert {way for way, said in keys.items() if said == "True"} == {*one} - {"file"}
+
+
 def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
     with pytest.raises(StudyError, match=r"embedding.file: .*v.npy: .* 12 numbers"):
         cell_of(folder, study(folder) | {"cells": [{"m": 16, "d_model": 16}]})
     with pytest.raises(StudyError, match="40 rows, and m = 64"):
         cell_of(folder, study(folder) | {"cells": [{"m": 64, "d_model": 12}]})
     (folder / "order.txt").write_text("0\n0\n" + "\n".join(map(str, range(2, 30))))
-    with pytest.raises(StudyError, match="twice"):
+    with pytest.raises(StudyError, match=r"twice.* 39"):
         cell_of(folder, study(folder, rows="order.txt"))
     with pytest.raises(StudyError, match="tensor: 'emb'"):
         cell_of(folder, study(folder, tensor="emb"))
