@@ -61,7 +61,8 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
     try:
         return spec.model_validate(value)
     except ValidationError as error:
-        faults = [_explain(fault, value) for fault in error.errors()]
+        own = [one for one in error.errors() if one["type"] != "too_short" or not one["input"]]
+        faults = [_explain(fault, value) for fault in own]  # else its items are at fault
     found: dict[str, str] = {}
     for path, said in faults:
         place = prefix if isinstance(prefix, str) else prefix.get(re.split(r"[.\[]", path)[0], "")

@@ -90,7 +90,8 @@ class Spec(BaseModel):
         for key in keys if isinstance(keys, dict) else ():
             if key not in cls.model_fields:
                 of = f" of family {keys['family']}" if "family" in keys else ""
-                raise ValueError(f"{key}: unknown key{of}; {nearest(key, cls.model_fields)}")
+                valid = (name for name, field in cls.model_fields.items() if not field.exclude)
+                raise ValueError(f"{key}: unknown key{of}; {nearest(key, valid)}")
         return keys
 
     @model_serializer(mode="wrap")

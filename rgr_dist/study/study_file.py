@@ -35,7 +35,7 @@ Listed = Annotated[tuple[Keys, ...], BeforeValidator(listed)]
 class _WithParts(Spec):
     """Keys of a study, with those that only one model knows, ``ROOM_PARTS``, apart."""
 
-    parts: dict[str, Keys] = Field(default_factory=dict)
+    parts: dict[str, Keys] = Field(default_factory=dict, exclude=True)
 
     @model_validator(mode="before")
     @classmethod

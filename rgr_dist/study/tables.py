@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,7 +124,7 @@ def numbered(*columns: Sequence[str]) -> tuple[Row, list[list[int]]]:
     Raises:
         ValueError: an entry is missing or no name, or one number is written in two ways.
     """
-    entries = set().union(*columns)
+    entries = dict.fromkeys(itertools.chain(*columns))
     for entry in entries:
         if not entry:
             raise ValueError("an entry is missing")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,31 +14,59 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.cli import call
+from rgr_dist.study.edges import read_edges, read_triples
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study_file import load_study, parse_study
+from rgr_dist.study.vectors import read_vectors
 from rgr_dist.study.yaml_document import load_yaml, plain
+from tests.golden import golden
+from tests.study import test_edges, test_vectors
 
+FILES = [  # bad files of each kind, and what reads them
+    *((case, one[0], read_edges) for case, one in test_edges.REFUSED.items()),
+    *((case, one[0], read_triples) for case, one in test_edges.TRIPLES_REFUSED.items()),
+    *((case, one[0], read_vectors) for case, one in test_vectors.REFUSED.items()),
+]
 REFUSALS = yaml.safe_load((Path(__file__).parents[1] / "data/refusals.yaml").read_text())
 VALID: dict[str, Any] = {"name": "x", "cells": [{"m": 64, "d_model": 16}]}
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: str(case["names"]))
-def test_one_line_names_the_key_and_shows_a_valid_value(
-    case: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = case.get("text", yaml.safe_dump({**VALID, **case.get("study", {})}))
-    Path("x.yaml").write_text(text)
-    assert call(case.get("call", ["plan", "x.yaml"])) == 2
-    out, said = capsys.readouterr()
-    assert not out
-    assert len(said.splitlines()) == 1
+def test_one_line_names_the_key_and_shows_a_valid_value(case: dict[str, Any]) -> None:
+    said = refusal(case)
     assert str(case["names"]) in said
     assert case["shows"] in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.yaml"], "nothing is written"
+
+
+def refusal(case: dict[str, Any]) -> str:
+    """The one line that refuses it; nothing is printed beside it, nor written."""
+    out, said = io.StringIO(), io.StringIO()
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(out), redirect_stderr(said):
+        text = case.get("text", yaml.safe_dump({**VALID, **case.get("study", {})}))
+        Path("x.yaml").write_text(text)
+        assert call(case.get("call", ["plan", "x.yaml"])) == 2
+        assert [*Path().iterdir()] == [Path("x.yaml")]
+    assert not out.getvalue()
+    (line,) = said.getvalue().splitlines()
+    return line.replace(folder, "")
+
+
+def refusals() -> list[str]:
+    """What is said of every case, and of bad files."""
+    said = [*map(refusal, REFUSALS)]
+    for name, written, read in FILES:
+        with TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_text(written) if isinstance(written, str) else written(path)
+            try:
+                read(path)
+            except Exception as error:
+                said.append(f"{name}: {error}".replace(folder, "").splitlines()[0])
+    return said
+
+
+def test_refusals_are_as_somebody_has_read_them() -> None:
+    assert refusals() == golden("refusals")
 
 
 @settings(max_examples=200, deadline=None)
