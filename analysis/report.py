@@ -140,7 +140,8 @@ def terms(study: Study) -> str:
     """What the words of a page mean."""
     record, search = study.record, study.search
     passes = f"{'≤' if record.minimised else '≥'} {search.target:g}"
-    steps = span([cell.training.max_steps for cell in study.cells])
+    trained = [cell for cell in study.cells if not cell.record.algorithm] or study.cells
+    steps = span([cell.training.max_steps for cell in trained])
     degrees = {cell.graph.degree for cell in study.cells if cell.family == "regular"}
     relations = "m′ relations among them" + ", r of each item" * (len(degrees) > 1)
     said = f"A cell (m, d_model): m items in d_model dimensions, {relations}. "

@@ -23,7 +23,10 @@ def beside(table: pd.DataFrame, *, ax: Axes | None = None, width: float = style.
         style.log_axis(ax, "y", [*both["D_K_a"], *both["D_K_b"]], "")
     ax.set_xlabel(style.tex(f"{name} of ") + first)
     ax.set_ylabel(style.tex(f"{name} of ") + ", ".join(seconds))
-    ax.axline((1, 1), (2, 2), color=style.LIGHT["soft"], linewidth=0.7, linestyle=(0, (4, 3)))
+    low, high = _ends([*both[f"{of}_a"], *both[f"{of}_b"]])
+    ax.axline(
+        (low, low), (high, high), color=style.LIGHT["soft"], linewidth=0.7, linestyle=(0, (4, 3))
+    )
     handles = []
     for i, second in enumerate(seconds):
         for row in both[both["second"] == second].to_dict("records"):
@@ -34,3 +37,9 @@ def beside(table: pd.DataFrame, *, ax: Axes | None = None, width: float = style.
         handles.append((style.handle(2**i), second))
     style.legend(ax, (), handles if len(seconds) > 1 else ())
     return ax
+
+
+def _ends(values: list[float]) -> tuple[float, float]:
+    """The least and the largest; a pair apart if they are one, or if there is none."""
+    low, high = min(values, default=1.0), max(values, default=1.0)
+    return (low, high) if low < high else (low, low * 1.01)

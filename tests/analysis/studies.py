@@ -173,6 +173,38 @@ def rows() -> StudyResults:
     return finished(study, relations)
 
 
+def kinds() -> StudyResults:
+    """Two kinds of rows within one step limit."""
+    embedding = [{"family": "binary"}, {}]
+    return finished(study_of([{"m": [64, 128], "d_model": 16}], embedding=embedding), relations)
+
+
+def decided(run: Run) -> Row:
+    """Few items are held by what is constructed, and by what is trained long."""
+    few = run.cell.m * run.cell.training.max_steps <= 16_000 * run.h
+    if run.cell.record.task == "construction":
+        is_held = run.cell.m < 24 * run.h
+        reason = "converged" if is_held or run.h == 1 else "max_steps"
+        return ended(run.cell, 1.0 if is_held else 0.9) | {"stop_reason": reason}
+    return ended(run.cell, 1.0 if few else 0.5)
+
+
+def phases() -> StudyResults:
+    study = study_of(
+        [{"m": [16, 32, 64], "d_model": 8}],
+        model=["max", {"construction": "one-head"}, {"construction": "ours"}],
+        training={"max_steps": [1000, 4000]},
+        search={"mode": "grid", "D_K": [64], "heads": [1, 2, 8]},
+    )
+    return finished(study, decided)
+
+
+def one_head() -> StudyResults:
+    cells = [{"m": [16, 32], "d_model": 8}]
+    search = {"heads": [1]}
+    return finished(study_of(cells, model={"construction": "one-head"}, search=search), decided)
+
+
 def shared() -> StudyResults:
     """Frozen embeddings, trained ones, and some that relations share."""
     sizes = {"m": [64, 128], "d_model": 16}
@@ -198,6 +230,9 @@ KINDS: dict[str, Callable[[], StudyResults]] = {
     "transformer": transformer,
     "layers": layers,
     "rows": rows,
+    "kinds": kinds,
+    "phases": phases,
+    "one head": one_head,
     "shared": shared,
 }
 

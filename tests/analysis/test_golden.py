@@ -8,16 +8,21 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
+from rgr_dist.analysis.compare import Side, compare, sentence
+from rgr_dist.analysis.figures.beside import beside
+from rgr_dist.analysis.figures.style import Figure, as_svg
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import files, headline
 from tests.analysis.studies import KINDS, made, page_of_kind
 from tests.golden import golden
 
+BESIDE = [("thresholds", "twelve"), ("transformer", "transformer")]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -37,7 +42,7 @@ def told(kind: str) -> list[str]:
 
 def drawn(svg: str) -> str:
     """The texts of a figure in their order, how many marks it has, the first and the last; its
-    size, and how often each colour and kind of dashes is used."""
+    size, how often each colour and kind of dashes is used, and the sum of all coordinates."""
     tree = ElementTree.fromstring(svg)
     texts = ["".join(one.itertext()).strip() for one in tree.iter(f"{SVG}text")]
     tips = [html.escape(str(one.text)) for one in tree.iter(f"{SVG}title")]
@@ -45,21 +50,36 @@ def drawn(svg: str) -> str:
     size = " × ".join(f"{float(one):.0f}" for one in tree.attrib["viewBox"].split()[2:])
     inks = Counter(re.findall(r"(?<=var\(--)[^)]+|(?<=dasharray: )[\d.,]+", svg))
     used = (f"{ink} {count}" for ink, count in sorted(inks.items()))
-    return " ".join([*map(html.escape, texts), *marks, f"{size}:", *used])
+    paths = [one.get("d", "") for one in tree.iter(f"{SVG}path")]
+    places = [one.get(key, "") for one in tree.iter(f"{SVG}use") for key in ("x", "y")]
+    total = sum(map(float, re.findall(r"-?[\d.]+", " ".join([*paths, *places]))))
+    return " ".join([*map(html.escape, texts), *marks, f"{size}:", *used, f"Σ {total:.4g}"])
+
+
+def compared(one: str, other: str) -> list[str]:
+    """What is said of two studies beside each other, the table and the figure."""
+    table = compare([Side(kind, made(kind), made(kind).study.cells) for kind in (one, other)])
+    figure = Figure("beside", "", partial(beside, table))
+    return [sentence(table), *rows_of("compared", table.to_csv(index=False)), drawn(as_svg(figure))]
 
 
 def tables_beside(results: StudyResults) -> Iterator[str]:
-    """Of each table beside the page: how many rows, its columns, its first row, and their sums."""
+    """What is in each table beside the page."""
     for name, content in files(results).items():
         if name.endswith(".csv"):
-            head, *rows = csv.reader(io.StringIO(content.decode()))
-            first = map(rounded, rows[0] if rows else [""] * len(head))
-            own = (f"{key} {value}".strip() for key, value in zip(head, first, strict=True))
-            yield f"<{name}: {len(rows)}> " + ", ".join(own)
-            numbers = pd.read_csv(io.BytesIO(content)).select_dtypes("number")
-            sums = numbers.loc[:, numbers.nunique(dropna=False) > 1].sum()
-            if len(sums):
-                yield "sums: " + ", ".join(f"{key} {value:.4g}" for key, value in sums.items())
+            yield from rows_of(name, content.decode())
+
+
+def rows_of(name: str, text: str) -> Iterator[str]:
+    """Of a table in CSV: how many rows, its columns, its first row, and the sums of numbers."""
+    head, *rows = csv.reader(io.StringIO(text))
+    first = map(rounded, rows[0] if rows else [""] * len(head))
+    own = (f"{key} {value}".strip() for key, value in zip(head, first, strict=True))
+    yield f"<{name}: {len(rows)}> " + ", ".join(own)
+    numbers = pd.read_csv(io.StringIO(text)).select_dtypes("number")
+    sums = numbers.loc[:, numbers.nunique(dropna=False) > 1].sum()
+    if len(sums):
+        yield "sums: " + ", ".join(f"{key} {value:.4g}" for key, value in sums.items())
 
 
 def rounded(value: str) -> str:
@@ -70,3 +90,8 @@ def rounded(value: str) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_says_what_somebody_has_read(kind: str) -> None:
     assert told(kind) == golden(kind)
+
+
+@pytest.mark.parametrize(("one", "other"), BESIDE)
+def test_two_studies_are_compared_as_somebody_has_read(one: str, other: str) -> None:
+    assert compared(one, other) == golden(f"{one} and {other}")
