@@ -32,6 +32,7 @@ def told(kind: str) -> list[str]:
     main = page[page.index("<main>") : page.index("</main>")]
     main = re.sub(r"<svg .*?</svg>", lambda found: f"<p>{drawn(found[0])}</p>", main, flags=re.S)
     main = re.sub(r"<pre.*?</pre>", lambda found: " ".join(found[0].split()), main, flags=re.S)
+    main = re.sub(r'<(section|figure|table) id="([\w-]+)"', r"#\2 <\1", main)
     main = re.sub(r"</(p|pre|h1|h2|tr|figcaption|summary)>", "\n", main)
     main = re.sub(r"</t[hd]><t[hd]\b", " | <", main)
     text = html.unescape(re.sub(r"<[^>]*>", "", main))
@@ -50,9 +51,8 @@ def drawn(svg: str) -> str:
     size = " × ".join(f"{float(one):.0f}" for one in tree.attrib["viewBox"].split()[2:])
     inks = Counter(re.findall(r"(?<=var\(--)[^)]+|(?<=dasharray: )[\d.,]+", svg))
     used = (f"{ink} {count}" for ink, count in sorted(inks.items()))
-    paths = [one.get("d", "") for one in tree.iter(f"{SVG}path")]
-    places = [one.get(key, "") for one in tree.iter(f"{SVG}use") for key in ("x", "y")]
-    total = sum(map(float, re.findall(r"-?[\d.]+", " ".join([*paths, *places]))))
+    places = [one.get(key, "") for one in tree.iter() for key in ("d", "x", "y", "dy")]
+    total = sum(map(float, re.findall(r"-?[\d.]+", " ".join(places))))
     return " ".join([*map(html.escape, texts), *marks, f"{size}:", *used, f"Σ {total:.4g}"])
 
 
