@@ -218,6 +218,19 @@ def test_a_result_that_decides_the_probe_makes_what_ran_ahead_useless() -> None:
     assert not any(portfolio.is_wanted(one) for value, one in probes.items() if value >= 32)
 
 
+def test_scores_that_are_taken_back_are_asked_for_again() -> None:
+    portfolio = one_cell(SeedTest(0.99, 1), look_ahead=0)
+    probe = portfolio.ask()
+    portfolio.tell("cell", probe.key, {0: 0.5})
+    portfolio.release(probe)
+    assert portfolio.search("cell").decisions
+    portfolio.forget(probe)
+    portfolio.forget(replace(probe, value=7))  # of which nothing is known
+    assert portfolio.scores("cell", probe.key) == {}
+    assert portfolio.search("cell").decisions == []
+    assert portfolio.ask() == probe
+
+
 def test_a_copy_runs_ahead_as_its_original_does() -> None:
     portfolio = one_cell(SeedTest(0.99, 1))
     _, after_a_fail, _ = (portfolio.ask() for _ in range(3))

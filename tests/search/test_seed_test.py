@@ -174,6 +174,29 @@ def test_every_verdict_is_explained_in_one_line(test: SeedTest, scores: dict[int
 
 
 @pytest.mark.parametrize(
+    ("test", "scores", "shown"),
+    [
+        (SCORE, dict.fromkeys(range(10), 1.0), "1.0000 ≥ 0.99 "),
+        (SCORE, dict.fromkeys(range(10), 0.98), "0.9800 < 0.99 "),
+        (ERROR, dict.fromkeys(range(10), 0.005), "0.005 ≤ 0.1 "),
+        (ERROR, dict.fromkeys(range(10), 0.2), "0.2000 > 0.1 "),
+        (SCORE, {0: 0.75}, "0.975 < 0.99"),  # if the other nine score 1
+        (ERROR, {0: 1.0, 1: 0.5}, "0.15 > 0.1"),
+    ],
+)
+def test_an_explanation_has_the_inequality(
+    test: SeedTest, scores: dict[int, float], shown: str
+) -> None:
+    assert f" {shown}" in f"{test.explain(scores)} "
+
+
+def test_a_pass_for_now_is_told_from_one_that_is_certain() -> None:
+    test = SeedTest(0.25, 4)
+    assert test.explain({0: 1.0}) != replace(test, look=1).explain({0: 1.0})
+    assert test.explain({0: 0.9}).replace("0.9", "1.0") != test.explain({0: 1.0})
+
+
+@pytest.mark.parametrize(
     ("score", "bounds"),
     [(1.5, (0.0, 1.0)), (-0.5, (0.0, None)), (2.0, (None, 1.0)), (math.nan, (None, None))],
 )
