@@ -34,6 +34,7 @@ def test_a_run_is_scored_on_every_pair_of_the_task_that_a_trained_run_has() -> N
     Q, K = ((task.embedding @ W).reshape(64, 3, 6) for W in (weights["W_Q"], weights["W_K"]))
     scores = np.einsum("ihk,jhk->hij", Q, K).max(axis=0)
     np.testing.assert_array_equal(scores > weights["tau"], task.graph.matrix)
+    assert outcome.tau == weights["tau"]
 
 
 def test_a_layer_that_errs_has_the_f1_of_all_pairs() -> None:

@@ -1,0 +1,81 @@
+"""The program of the compiled engine, run as it is written: its steps without the minutes of
+compiling. What torch makes of it is tested beside the other engines, in ``test_laws``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines import compiled
+from rgr_dist.engines.compiled import CompiledEngine
+from rgr_dist.engines.reference import ReferenceEngine
+from tests.engines.shapes import assert_close, same
+from tests.engines.test_laws import TASKS
+
+
+@pytest.fixture
+def as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_programs", {})
+    monkeypatch.setattr(torch, "compile", lambda program, **_: program)
+
+
+@pytest.mark.usefixtures("as_written")
+@pytest.mark.parametrize("task", TASKS)
+def test_steps_are_those_of_the_reference_however_many_are_taken_at_once(task: str) -> None:
+    runs = TASKS[task]((0, 3), learning_rate=0.003)
+    engine = CompiledEngine()
+    exact = ReferenceEngine(torch.float64).weights_after(runs, 45)
+    given = engine.weights_after(runs, 45)
+    for one, expected in zip(given, exact, strict=True):
+        assert_close(one, expected, 2e-4)
+    lane = engine.lane(runs[0])
+    assert (engine.name, lane.program is not None) == ("compiled", True)
+    for count in (1, 7, 37):
+        lane.advance(count)
+    assert same(lane.weights(), given[0])
+    assert len(compiled._programs) == 1, "one serves every seed"
+
+
+@pytest.mark.usefixtures("as_written")
+def test_a_program_counts_in_the_type_of_its_engine() -> None:
+    (run,) = TASKS["max"]((0,), learning_rate=0.003)
+    engines = CompiledEngine(dtype=torch.float64), ReferenceEngine(torch.float64)
+    for one, expected in zip(*(engine.weights_after([run], 45) for engine in engines), strict=True):
+        assert_close(one, expected, 1e-9)
+
+
+def test_what_cannot_be_compiled_takes_the_steps_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(compiled, "_programs", {})
+    monkeypatch.setattr(torch, "compile", lambda program, **_: fails)
+    (run,), engine = TASKS["max"]((0,)), CompiledEngine()
+    (given,), (expected,) = (one.weights_after([run], 9) for one in (engine, ReferenceEngine()))
+    assert engine.name != "compiled"
+    assert same(given, expected)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_a_transformer_answers_right_or_null_as_often_as_its_logits_say(share: float) -> None:
+    (run,) = TASKS["transformer"]((1,))
+    lane = ReferenceEngine().lane(run)
+    lane.advance(20)
+    task, theta = lane.task, {name: p.detach() for name, p in lane.theta.items()}
+    first = task.check(theta, None)
+    kept = {name: p.clone() for name, p in theta.items()}
+    theta["b_2"] += share  # other weights, which may be worse
+    second = task.check(theta, None)
+    best = kept if first >= second else theta
+    outcome = task.outcome(theta, steps=20, stop_reason="max_steps", seconds=0.0)
+    examples = torch.from_numpy(task.task.test).long()
+    answers = task.logits(best, task.data, examples).argmax(-1).numpy()
+    right = np.mean(answers == examples[:, -1].numpy())
+    assert outcome.val_score == max(first, second)
+    assert outcome.score == pytest.approx(right)
+    assert outcome.null_rate == pytest.approx(np.mean(answers == len(task.data["E"]) - 1))
