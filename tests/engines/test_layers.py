@@ -106,6 +106,16 @@ def test_a_layer_is_tried_at_all_heads_and_at_its_widest(tmp_path: Path) -> None
         assert "AssertionError" in refusal(study_of(file_of(tmp_path, text), cells=cells))
 
 
+def test_each_layer_of_a_study_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        LAYER.replace("return {", "raise SystemExit\n        return {")
+    )
+    for bad in (0, 1):
+        models = [str(tmp_path / "bad.py")] * 2
+        models[1 - bad] = file_of(tmp_path, LAYER)
+        assert "SystemExit" in refusal(study_of(models))
+
+
 @pytest.mark.parametrize("name", zoo())
 def test_every_layer_of_the_zoo_is_accepted_and_short(name: str) -> None:
     check_layers(study_of({"zoo": name}))

@@ -14,6 +14,7 @@ from rgr_dist.engines.compiled import CompiledEngine
 from rgr_dist.engines.reference import ReferenceEngine
 from tests.engines.shapes import assert_close, same
 from tests.engines.test_laws import TASKS
+from tests.engines.test_layers import LAYERS, run_of, study_of
 
 
 @pytest.fixture
@@ -61,7 +62,29 @@ def test_what_cannot_be_compiled_takes_the_steps_of_the_reference(
     assert same(given, expected)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.4])
+@pytest.mark.usefixtures("as_written")
+def test_a_module_of_torch_takes_the_steps_of_the_reference() -> None:
+    study = study_of(str(LAYERS / "keeps_its_map.py"), d_model=8)
+    engine, run = CompiledEngine(), run_of(study)
+    assert engine.lane(run).program is None
+    assert engine.name != "compiled"
+
+
+def test_a_check_notes_the_wrong_pairs_of_each_context() -> None:
+    (run,) = TASKS["max"]((1,))
+    lane = ReferenceEngine().lane(run)
+    lane.advance(40)
+    task, theta = lane.task, {name: p.detach() for name, p in lane.theta.items()}
+    task.check(theta, None)
+    wrong = [
+        int(((task.scores(theta)(nodes) > theta["tau"]) != edges).sum())
+        for nodes, edges in zip(task.validation.nodes, task.validation.edges, strict=True)
+    ]
+    assert sum(wrong) > 0
+    assert task.validation.errors.tolist() == wrong
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 99.0])
 def test_a_transformer_answers_right_or_null_as_often_as_its_logits_say(share: float) -> None:
     (run,) = TASKS["transformer"]((1,))
     lane = ReferenceEngine().lane(run)
@@ -69,9 +92,11 @@ def test_a_transformer_answers_right_or_null_as_often_as_its_logits_say(share: f
     task, theta = lane.task, {name: p.detach() for name, p in lane.theta.items()}
     first = task.check(theta, None)
     kept = {name: p.clone() for name, p in theta.items()}
-    theta["b_2"] += share  # other weights, which may be worse
+    theta["b_2"] += share * task.data["E"][-1]  # other weights, which answer NULL more often
     second = task.check(theta, None)
     best = kept if first >= second else theta
+    if share > 9:
+        task.best_theta = best = theta
     outcome = task.outcome(theta, steps=20, stop_reason="max_steps", seconds=0.0)
     examples = torch.from_numpy(task.task.test).long()
     answers = task.logits(best, task.data, examples).argmax(-1).numpy()
@@ -79,3 +104,4 @@ def test_a_transformer_answers_right_or_null_as_often_as_its_logits_say(share: f
     assert outcome.val_score == max(first, second)
     assert outcome.score == pytest.approx(right)
     assert outcome.null_rate == pytest.approx(np.mean(answers == len(task.data["E"]) - 1))
+    assert share < 9 or outcome.null_rate > 0.9
