@@ -596,7 +596,7 @@ def what_heads_can_do(results: StudyResults) -> Section:
     caption = "Passes within: the smallest step limit at which training passes."
     listed = Table(name="table-phases", caption=caption, rows=pd.DataFrame(rows))
     title = "Impossible, hard and easy"
-    return Section(name="phases", title=title, figures=[drawn], tables=[listed])
+    return Section(name="easy-or-hard", title=title, figures=[drawn], tables=[listed])
 
 
 def of_its_room(results: StudyResults) -> Section:

@@ -114,7 +114,7 @@ def test_a_decided_size_is_finished_though_the_study_lists_more_heads(study: Stu
 
 def test_the_page_has_the_phases_and_no_thresholds(study: Study) -> None:
     results = results_of(study, {(16, 8, 1000), (16, 8, 4000)})
-    assert [one.name for one in sections(results)] == ["phases", "measured"]
+    assert [one.name for one in sections(results)] == ["easy-or-hard", "measured"]
     axes = figures(results)["phases"].canvas().axes
     marks = sum(str(line.get_gid()).startswith("tip") for ax in axes for line in ax.get_lines())
     assert marks == len(phases(results))
