@@ -19,12 +19,14 @@ def golden(name: str) -> list[str]:
 def main() -> None:
     """Write every section as the code has it now."""
     from tests.analysis.test_golden import BESIDE, KINDS, compared, told
+    from tests.analysis.test_wording import written
     from tests.search.test_golden import stories
     from tests.study.test_refusals import refusals
 
     sections = {
         "refusals": refusals(),
         "searches": stories(),
+        "numbers": written(),
         **{kind: told(kind) for kind in KINDS},
     }
     sections |= {f"{one} and {other}": compared(one, other) for one, other in BESIDE}
