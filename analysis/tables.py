@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -233,29 +233,3 @@ def _protocols(study: Study) -> dict[str, str]:
 def listed(table: pd.DataFrame, columns: Sequence[str], study: Study) -> pd.DataFrame:
     """The columns that ``rgr thresholds`` lists, after ``cell`` if sizes tell no cells apart."""
     return table[[*(["cell"] if study.has_alike_cells else []), *columns]]
-
-
-def certificate_words(certificate: Mapping[str, Any] | None, study: Study) -> str:
-    """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
-
-    Widths are d_k. For a failing probe that stopped early, the mean is the best that all of the
-    study's seeds could have given; it has enough digits to differ from the target.
-    """
-    passed, failed = ((certificate or {}).get(side) for side in ("pass", "fail"))
-    if not passed:
-        return ""
-    words = (
-        f"passes at {passed['d_k']} ({passed['n_seeds']} seeds, mean {passed['mean_score']:.4f})"
-    )
-    if not failed:
-        return words + (", nothing is narrower" if passed["d_k"] == 1 else "")
-    n, seeds, mean = failed["n_seeds"], study.search.seeds, failed["mean_score"]
-    if mean is None:
-        return f"{words}, fails at {failed['d_k']} ({n} seeds)"
-    bound = mean if n >= seeds else (n * mean + (seeds - n) * (not study.record.minimised)) / seeds
-    digits = (f"{bound:.{n}f}" for n in range(4, 13))
-    told = next((one for one in digits if float(one) != study.search.target), str(bound))
-    if n >= seeds:
-        return f"{words}, fails at {failed['d_k']} ({n} seeds, mean {told})"
-    sign = "≥" if study.record.minimised else "≤"
-    return f"{words}, fails at {failed['d_k']} (mean {sign} {told} after {n} seeds)"

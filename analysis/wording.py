@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,32 +43,6 @@ def clock(seconds: float) -> str:
 def span(values: Sequence[int], to: str = " to ") -> str:
     """The range of some whole numbers, ``64 to 1,024``; a single number if they are equal."""
     return to.join(f"{end:,}" for end in dict.fromkeys([min(values), max(values)]))
-
-
-NAMES = ("family", "model", "file")
-"""Keys of a study file whose value says enough."""
-
-COUNTS = {"keys": "keys", "queries": "queries", "values": "values", "max_steps": "steps"}
-"""What the keys of a study file count whose value is a number of something."""
-
-
-def in_words(keys: str) -> str:
-    """What tells a cell from others: ``partial, 50 keys`` for ``keys=50,family=partial``.
-
-    Args:
-        keys: as ``Study.differences`` has them.
-    """
-    parts = re.split(r"(?:^|,)(\w+)=", keys)[1:]
-    pairs = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda pair: pair[0] not in NAMES)
-    return ", ".join(_said(*pair) for pair in pairs)
-
-
-def _said(key: str, value: str) -> str:
-    if key in NAMES:
-        return value
-    if key in COUNTS and value.isdecimal():
-        return f"{int(value):,} {COUNTS[key]}"
-    return f"{key.replace('_', ' ')} {value}"
 
 
 def number(value: float, form: str) -> str:

@@ -29,7 +29,7 @@ def main() -> None:
         "numbers": written(),
         **{kind: told(kind) for kind in KINDS},
     }
-    sections |= {f"{one} and {other}": compared(one, other) for one, other in BESIDE}
+    sections |= {name: compared(name) for name in BESIDE}
     texts = ["\n".join([f"=== {name}", *lines, ""]) for name, lines in sections.items()]
     GOLDEN.write_text("\n".join(texts))
 

@@ -65,9 +65,10 @@ def answers(run: Run) -> Row:
 
 
 def layered(run: Run) -> Row:
-    """F1 of a layer from a file, and what it costs: a key of it is for two heads."""
+    """F1 of a layer, and what it costs: that of a file has one key for all heads."""
     width = run.h * run.d_k
-    return relations(run) | {"cached": width, "parameters": 2 * run.cell.d_model * width}
+    cached = width if run.cell.layer is None else run.d_k
+    return relations(run) | {"cached": cached, "parameters": 2 * run.cell.d_model * width}
 
 
 def finished(study: Study, score: Score, probes: int | None = None) -> StudyResults:
@@ -160,7 +161,7 @@ def transformer() -> StudyResults:
 
 
 def layers() -> StudyResults:
-    cells = [{"m": [64, 128], "d_model": 16}]
+    cells = [{"m": [64, 128], "d_model": 16, "training": {"max_steps": [5000, 20_000]}}]
     return finished(study_of(cells, model=["max", {"zoo": "multi_query"}]), layered)
 
 

@@ -110,7 +110,7 @@ def test_longer_training() -> None:
 
 
 def test_layers_and_splits() -> None:
-    table = costs(made("layers"))
+    table = costs(made("layers")).query("max_steps == 20_000")
     axes = drawn("layers", "layers").axes
     assert [ax.get_title(loc="left") for ax in axes] == ["max", "multi_query"]
     assert sorted(y for ax in axes for _, y in marks(ax)) == sorted(table["cached"].astype(float))
@@ -209,3 +209,8 @@ def test_words_are_set_as_the_field_sets_them() -> None:
     assert style.tex("D_K* of m") == r"$D_{\mathrm{K}}$* of $m$"
     assert style.tex("mean d_model") == r"mean $d_{\mathrm{model}}$"
     assert isinstance(style.handle(4), Line2D)
+
+
+def test_a_notebook_shows_a_figure_as_svg() -> None:
+    (figure, *_) = figures(made("one cell")).values()
+    assert figure.canvas()._repr_svg_().startswith("<svg")

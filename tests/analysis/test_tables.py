@@ -17,7 +17,6 @@ from rgr_dist.analysis.tables import (
     BEST,
     THRESHOLD,
     best,
-    certificate_words,
     heads_alike,
     listed,
     thresholds,
@@ -170,18 +169,6 @@ def test_cells_of_one_size_are_named() -> None:
     rows = [made_up.threshold_row(cell, 1, 20) for cell in study.cells]
     table = listed(best(made_up.results_of(study, [], rows)), BEST, study)
     assert table["cell"].nunique() == 2
-
-
-def test_a_certificate_says_both_sides_and_what_stopped_early() -> None:
-    study = made_up.study_of([(64, 16)], seeds=10)
-    passed = {"d_k": 6, "mean_score": 0.9961, "n_seeds": 10}
-    failed = {"d_k": 5, "mean_score": 0.912, "n_seeds": 2}
-    assert certificate_words(None, study) == ""
-    both = certificate_words({"pass": passed, "fail": failed}, study)
-    assert "0.9961" in both
-    assert "0.9824" in both  # (2 · 0.912 + 8) / 10: the best that all seeds could have given
-    near = failed | {"mean_score": 0.98999999, "n_seeds": 10}
-    assert "0.98999999" in certificate_words({"pass": passed, "fail": near}, study)
 
 
 @settings(max_examples=40, deadline=None)
