@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -200,8 +201,12 @@ class F1Scorer:
     def __init__(self, contexts: Contexts, targets_mr: Tensor) -> None:
         self.nodes = torch.from_numpy(contexts).long().to(targets_mr.device)
         self.edges = labels(self.nodes, targets_mr)
-        self.actual = int(self.edges.sum())
         self.errors = torch.zeros(len(contexts), dtype=torch.int64, device=targets_mr.device)
+
+    @cached_property
+    def actual(self) -> int:
+        """The number of edges in all contexts."""
+        return int(self.edges.sum())
 
     def score(self, scores: Scores, tau: Any, above: float | None = None) -> float | None:
         """Micro-F1, or None if it is certainly not above ``above``."""

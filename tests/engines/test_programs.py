@@ -11,7 +11,9 @@ import torch
 
 from rgr_dist.engines import compiled
 from rgr_dist.engines.compiled import CompiledEngine
+from rgr_dist.engines.make_task import make_task
 from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines.tasks import ErrorScorer, F1Scorer, TorchTask
 from tests.engines.shapes import assert_close, same
 from tests.engines.test_laws import TASKS
 from tests.engines.test_layers import LAYERS, run_of, study_of
@@ -105,3 +107,21 @@ def test_a_transformer_answers_right_or_null_as_often_as_its_logits_say(share: f
     assert outcome.score == pytest.approx(right)
     assert outcome.null_rate == pytest.approx(np.mean(answers == len(task.data["E"]) - 1))
     assert share < 9 or outcome.null_rate > 0.9
+
+
+@pytest.mark.parametrize("task", [*TASKS, "a module"])
+def test_all_that_a_task_computes_with_lies_on_its_device(task: str) -> None:
+    """On a device without numbers, so that whatever is left on the CPU shows."""
+    module = study_of(str(LAYERS / "keeps_its_map.py"), d_model=8)
+    run = run_of(module) if task == "a module" else TASKS[task]((0,))[0]
+    made = make_task(run, torch.device("meta"), torch.float32)
+    parts = [made, *getattr(made, "relations", ())]
+    parts += [value for one in parts for value in vars(one).values()]
+    kept = [
+        vars(one).values() for one in parts if isinstance(one, TorchTask | F1Scorer | ErrorScorer)
+    ]
+    tensors = [one for values in kept for one in values if isinstance(one, torch.Tensor)]
+    tensors += [*made.theta.values(), *made.data.values(), *made.batches(0, 2)]
+    assert all(one.is_meta for one in tensors)
+    batch = tuple(one[0] for one in made.batches(0, 1))
+    assert made.loss(made.theta, made.data, batch).is_meta
