@@ -13,7 +13,7 @@ from rgr_dist.engines import compiled
 from rgr_dist.engines.compiled import CompiledEngine
 from rgr_dist.engines.make_task import make_task
 from rgr_dist.engines.reference import ReferenceEngine
-from rgr_dist.engines.tasks import ErrorScorer, F1Scorer, TorchTask
+from rgr_dist.engines.tasks import Edges, ErrorScorer, F1Scorer, TorchTask
 from tests.engines.shapes import assert_close, same
 from tests.engines.test_laws import TASKS
 from tests.engines.test_layers import LAYERS, run_of, study_of
@@ -125,3 +125,29 @@ def test_all_that_a_task_computes_with_lies_on_its_device(task: str) -> None:
     assert all(one.is_meta for one in tensors)
     batch = tuple(one[0] for one in made.batches(0, 1))
     assert made.loss(made.theta, made.data, batch).is_meta
+
+
+def test_a_lane_lies_on_the_device_of_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "program_of", lambda *_: None)
+    lane = CompiledEngine("meta").lane(TASKS["max"]((0,))[0])
+    assert all(p.is_meta for p in lane.theta.values())
+
+
+def test_modules_of_other_seeds_and_relations_start_apart() -> None:
+    study = study_of(str(LAYERS / "keeps_its_map.py"), d_model=8)
+    starts = []
+    for seed, relation in ((3, 0), (3, 0), (4, 0), (3, 1)):
+        run, cpu = run_of(study, seed=seed), torch.device("cpu")
+        made = Edges(run, cpu, torch.float32, anew=True, relation=relation)
+        starts.append(torch.cat([p.detach().flatten() for p in made.theta.values()]))
+    assert torch.equal(starts[0], starts[1])
+    assert not torch.equal(starts[0], starts[2])
+    assert not torch.equal(starts[0], starts[3])
+
+
+def test_a_run_that_converged_has_the_validation_score_it_stopped_at() -> None:
+    run = TASKS["max"]((0,))[0]
+    (outcome,) = ReferenceEngine().train([run])
+    assert outcome.stop_reason == "converged"
+    assert outcome.val_score is not None
+    assert outcome.val_score >= run.cell.training.stop_score
