@@ -138,4 +138,6 @@ def test_set_holds_in_every_cell_and_makes_keys_that_are_not_there(tmp_path: Pat
     path.write_text(yaml.safe_dump({**VALID, "cells": [cell]}))
     study = load_study(str(path), ["training.max_steps=500", "search.seeds=3", "name=y"])
     assert study.cells[0].training.max_steps == 500
+    with pytest.raises(StudyError, match=r"file: .*a=b"):
+        load_study(str(path), ["graph={family: edges, file: a=b.csv}"])
     assert (study.search.seeds, study.name) == (3, "y")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, Literal
 
 import pytest
 
-from rgr_dist.study.address import canonical_json
+from rgr_dist.study.address import canonical_json, digest
 from rgr_dist.study.cell import read_cell
 from rgr_dist.study.study_file import parse_study
 from rgr_dist.study.training import Training
 from tests.written_studies import PAPER, document, run_of
+
+
+def test_a_digest_is_the_start_of_that_of_its_canonical_json() -> None:
+    whole = hashlib.sha256(b'{"a":1,"b":[2]}').hexdigest()
+    assert digest({"b": [2], "a": 1}, 8) == whole[:8]
+    assert digest({"b": [2], "a": 1}, 64) == whole
+
 
 SCHEDULES: tuple[Literal["constant", "cosine", "warmup"], ...] = ("constant", "cosine", "warmup")
 

@@ -90,6 +90,13 @@ def test_every_form_of_a_table_is_read_as_that_table(name: str, tmp_path: Path) 
         assert found.names is None
 
 
+def test_a_folder_holds_the_table_of_its_model(tmp_path: Path) -> None:
+    save_file({"emb": TABLE}, tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(read_vectors(tmp_path).rows, TABLE)
+    shards(tmp_path / "model.safetensors.index.json")
+    np.testing.assert_array_equal(read_vectors(tmp_path).rows, TABLE)
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "nan.npy": (lambda path: np.save(path, np.where(TABLE[3, 4] == TABLE, np.nan, TABLE)), "row 3"),
     "nan.csv": (FRAME.mask(TABLE[3, 4] == FRAME).to_csv, "row 3"),
@@ -247,6 +254,9 @@ def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
         cell_of(folder, study(folder) | {"cells": [{"m": 64, "d_model": 12}]})
     (folder / "order.txt").write_text("0\n0\n" + "\n".join(map(str, range(2, 30))))
     with pytest.raises(StudyError, match=r"twice.* 39"):
+        cell_of(folder, study(folder, rows="order.txt"))
+    (folder / "order.txt").write_text("40\n" + "\n".join(map(str, range(30))))
+    with pytest.raises(StudyError, match=r" 39"):
         cell_of(folder, study(folder, rows="order.txt"))
     with pytest.raises(StudyError, match="tensor: 'emb'"):
         cell_of(folder, study(folder, tensor="emb"))
