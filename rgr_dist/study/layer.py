@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from rgr_dist.study.spec import Spec
 
@@ -15,23 +15,18 @@ HOW = "a layer of your own is named by its file, mine.py, and one of the zoo {zo
 Key = StrictBool | StrictInt | StrictFloat | StrictStr
 
 
-def _pairs(keys: Any) -> Any:
-    """Keys as pairs in alphabetical order, so that equal keys are written alike."""
-    return sorted(keys.items()) if isinstance(keys, dict) else keys
-
-
 class Layer(Spec):
     """A layer, identified by the digest of its file's text and by its keys.
 
     Attributes:
         digest: digest of the text, under which ``study.assets`` keeps it.
         name: name of the class in that text.
-        keys: every key of its own, including those that have their default.
+        keys: every key of its own, in alphabetical order, including those that have their default.
     """
 
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     name: str
-    keys: Annotated[tuple[tuple[str, Key], ...], BeforeValidator(_pairs)] = ()
+    keys: tuple[tuple[str, Key], ...] = ()
 
     @property
     def shown(self) -> str:

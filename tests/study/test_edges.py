@@ -59,6 +59,11 @@ FORMS = {
     "pandas.csv": ",source,target\n" + lines([(i, *pair) for i, pair in enumerate(EDGES)], ","),
     "pandas_bare.csv": ",0,1\n" + lines([(i, *pair) for i, pair in enumerate(EDGES)], ","),
     "r.txt": '"from" "to"\n' + lines([(f'"{i}"', *pair) for i, pair in enumerate(EDGES)]),
+    "r_words.txt": '"citing" "cited"\n'
+    + lines([(f'"{i}"', *pair) for i, pair in enumerate(EDGES)]),
+    "saved_turned.csv": "# target,source\n" + lines([(b, a) for a, b in EDGES], ","),
+    "comment.txt": "# to those from these\n" + lines([*EDGES]),
+    "quoted.txt": lines([(f'"{a},"', f'"{b},"') for a, b in EDGES]),
     "hashes.txt": named(HASHES, " "),
     "mac.csv": "source,target\r" + named(PLAIN, ",").replace("\n", "\r"),
     "again.txt": lines([*EDGES, EDGES[3]]),
@@ -71,6 +76,8 @@ def test_every_form_of_a_graph_is_read_as_that_graph(name: str, tmp_path: Path) 
     (tmp_path / name).write_text(FORMS[name], newline="")
     found = read_edges(tmp_path / name)
     assert (len(found.names), len(found.edges)) == (20, 40)
+    assert found.edges.dtype == np.int32
+    assert ("1 that occur again" in found.told) == (name == "again.txt")
     graph = nx.DiGraph([(found.names[a], found.names[b]) for a, b in found.edges])
     assert nx.is_isomorphic(graph, nx.DiGraph(EDGES))
     in_order = "padded" in name or all(one.isdigit() for one in found.names)
@@ -89,7 +96,10 @@ def to_parquet(path: Path) -> None:
 WRITERS: dict[str, Callable[[Path], None]] = {
     "weights.parquet": to_parquet,
     "two.parquet": lambda path: pd.DataFrame(EDGES, columns=["a", "b"]).to_parquet(path),
-    "index.parquet": lambda path: pd.DataFrame(EDGES, columns=["a", "b"])[::-1].to_parquet(path),
+    "turned.parquet": lambda path: pd.DataFrame(EDGES, columns=["a", "b"])[::-1].to_parquet(path),
+    "index.parquet": lambda path: pd.DataFrame(
+        EDGES, columns=["a", "b"], index=[*range(1, 80, 2)]
+    ).to_parquet(path),
     "graph.gml": lambda path: nx.write_gml(nx.DiGraph(EDGES), path),
     "graph.graphml": lambda path: nx.write_graphml(nx.DiGraph(EDGES), path),
     "graph.net": lambda path: nx.write_pajek(nx.DiGraph(EDGES), path),
@@ -122,6 +132,8 @@ def test_a_graph_without_directions_has_both_and_keeps_its_lone_nodes(tmp_path: 
     nx.write_graphml(nx.DiGraph([("a", "b"), ("c", "b")]), tmp_path / "d.graphml")
     both = read_edges(tmp_path / "d.graphml", undirected=True)
     assert both.edges.tolist() == found.edges.tolist()
+    nx.write_pajek(graph, tmp_path / "g.net")
+    assert read_edges(tmp_path / "g.net").edges.tolist() == found.edges.tolist()
 
 
 REFUSED = {
@@ -137,15 +149,19 @@ REFUSED = {
     "matrix.mtx": ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", "row 1"),
     "adjacency.txt": ("0 1 2\n1 3\n", "row 1"),
     "lines.jsonl": ('{"source": "a", "target": "b"}\n{"source": "b", "target": "a"}\n', "expected"),
+    "bracketed.txt": ("[a] [b]\n[b] [a]\n", r"\["),
     "pairs.txt": ("(0, 1)\n(1, 0)\n(0, 1)\n", "columns"),
     "missing.csv": ("source,target\na,\nb,a\n", "missing"),
     "twice.txt": ("1 1.0\n1.0 2\n2 1\n", "'1' and '1.0'"),
     "one_end.csv": ("target,user\n1,2\n2,3\n", "source"),
+    "other_end.csv": ("user,source\n1,2\n2,3\n", "source"),
+    "index_end.csv": (",user,source\n0,1,2\n1,2,3\n", "source"),
     "which.csv": ("source_id,source_name,target\n1,a,2\n2,b,1\n", "which column"),
     "wordless.csv": ("id,x,y\n0,1,2\n1,2,3\n", "source"),
     "quote.csv": ('source,target\na,"b\nc,d\n', "unexpected end"),
     "empty.txt": ("# nothing\n", "no rows"),
     "short.txt": ("a b\nb\n", "row 1"),
+    "words.txt": ("1 2\n2 3\n3 1\n4 all\n5 sum\n", "all"),
     "total.txt": ("1 2\n2 3\n3 1\ntotal 3\n", "total"),
     "nodes.gml": ("graph [ directed 1 node [ id 0 ] node [ id 1 ] ]\n", "no edges"),
 }
@@ -170,14 +186,78 @@ def test_a_heading_is_as_the_study_says(tmp_path: Path) -> None:
     assert len(read_edges(path, heading=False).names) == 4
 
 
+def test_a_column_without_a_name_is_an_index_only_if_it_has_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text(",citing,cited\n0,a,b\n1,b,c\n")
+    assert read_edges(path).names == ["a", "b", "c"]
+    path.write_text(",citing,cited\nx,1,2\ny,2,1\n")
+    with pytest.raises(ValueError, match="citing"):
+        read_edges(path)
+    path.write_text(",query,value\na,b,c\nb,b,a\n")
+    with pytest.raises(ValueError, match=r"."):
+        read_triples(path)
+    path.write_text("id,key,query,value\n0,a,b,c\n1,b,b,a\n")
+    with pytest.raises(ValueError, match="three columns"):
+        read_triples(path)
+
+
+def test_a_column_whose_name_is_the_word_alone_is_that_end(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("source_name,Source,target\nx,1,2\ny,2,1\n")
+    assert read_edges(path).names == ["1", "2"]
+    path.write_text("source,Source,target\nx,1,2\ny,2,1\n")
+    with pytest.raises(ValueError, match="which column"):
+        read_edges(path)
+
+
+def test_an_empty_entry_of_a_column_that_is_not_used_is_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "e.tsv").write_text("source\ttarget\tnote\nXa\tXb\tx\nXb\tXa\t\n")
+    found = read_edges(tmp_path / "e.tsv")
+    assert (found.names, len(found.edges)) == (["Xa", "Xb"], 2)
+
+
+def test_two_long_numbers_that_a_float_takes_for_one_are_two_names(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt"
+    for zeros, clear in ((13, False), (14, True)):
+        path.write_text(f"x 1\n1 1.{'0' * zeros}\n1.{'0' * zeros} x\n")
+        if clear:
+            assert len(read_edges(path).names) == 3
+        else:
+            with pytest.raises(ValueError, match="one number"):
+                read_edges(path)
+
+
+def test_all_that_is_not_used_of_a_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt"
+    path.write_text("# Undirected graph\n1 2 0.5 {'a': 1}\n2 1 0.5 {}\n1 3 0.5 {}\n")
+    told = read_edges(path).told
+    assert [part in told for part in ("Undirected", "braces", "weight")] == [True] * 3
+    path.write_text("1 2 {}\n2 1 {}\n1 3 {}\n")
+    told = read_edges(path).told
+    assert [part in told for part in ("Undirected", "braces", "weight")] == [False] * 3
+    path.write_text(",source,target\n0,1,2\n1,2,3\n")
+    assert read_edges(path).told == "3 items and 2 edges"
+
+
+@pytest.mark.parametrize("sign", ["->", "--", "-", ">"])
+def test_a_sign_between_two_items_is_no_item(sign: str, tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text(f"a {sign}\nb {sign}\na {sign}\n")
+    with pytest.raises(ValueError, match=f"'{sign}'"):
+        read_edges(tmp_path / "e.txt")
+    (tmp_path / "e.txt").write_text(f"a {sign}b\nb {sign}a\na {sign}b\n")
+    assert len(read_edges(tmp_path / "e.txt").names) == 4
+
+
 def test_edges_of_the_type_undirected_go_both_ways_beside_directed_ones(tmp_path: Path) -> None:
     rows = ["Source,Target,Type,Weight", "a,b,Directed,1", "b,c,Undirected,1", "c,a,Directed,1"]
-    rows += ["c,b,Directed,1", "b,a,Undirected,1"]
+    rows += ["b,a,Undirected,1"]
     (tmp_path / "gephi.csv").write_text("\n".join(rows))
     pd.read_csv(tmp_path / "gephi.csv").to_parquet(tmp_path / "gephi.parquet")
     for name in ("gephi.csv", "gephi.parquet"):
         found = read_edges(tmp_path / name)
         assert found.edges.tolist() == [[0, 1], [1, 0], [1, 2], [2, 0], [2, 1]]
+        assert found.edges.dtype == np.int32
+        assert "not used: Weight" in found.told
 
 
 VERTICES = "*Vertices 3\n1 a\n2 b\n3 c\n"
@@ -214,6 +294,47 @@ def test_a_comment_that_edges_go_both_ways_is_told(comment: str, tmp_path: Path)
     assert comment in found.told
     (tmp_path / "x.txt").write_text(f"{comment}\n{comment}\n2 3\n3 1\n")
     assert read_edges(tmp_path / "x.txt").told == found.told
+
+
+def test_as_many_words_as_numbers_are_names(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("1 2\n2 1\n2 allX\n1 someX\n")
+    assert read_edges(tmp_path / "x.txt").names == ["1", "2", "allX", "someX"]
+
+
+def test_two_edges_that_turn_each_other_are_no_heading(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("a b\nb a\n")
+    assert read_edges(tmp_path / "x.txt").edges.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_heading_of_triples_is_told_by_keys_and_queries_or_by_the_study(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,q,new\nb,q,v\na,q,new\nb,r,v\n")
+    found = read_triples(path)
+    assert (len(found.triples), found.triples.dtype) == (3, np.int32)
+    assert ["key" in found.told, "1 that occur again" in found.told] == [False, True]
+    path.write_text("new,q,v\nb,q,v\nb,r,v\n")
+    with pytest.raises(ValueError, match="heading: true"):
+        read_triples(path)
+    assert len(read_triples(path, heading=False).triples) == 3
+    found = read_triples(path, heading=True)
+    assert len(found.triples) == 2
+    assert ["2 triples" in found.told, "key new, query q, value v" in found.told] == [True, True]
+
+
+def test_a_study_takes_the_first_of_two_values_only_if_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,q,v\na,q,w\nb,q,u\nc,q,w\n")
+    database: dict[str, Any] = {"family": "file", "file": "t.csv"}
+    study = {"name": "x", "model": "facts", "cells": [{"d_model": 4}], "database": database}
+    study["search"] = {"mode": "grid", "heads": [1], "D_K": [4]}
+    database["heading"] = False
+    with pytest.raises(StudyError, match="2 values"):
+        parse_study(study, homes=[tmp_path])
+    database["several"] = "first"
+    read = parse_study(study, homes=[tmp_path])
+    assert "3 triples" in read.read[0]
+    database["heading"] = True
+    read = parse_study(study, homes=[tmp_path])
+    assert "key a, query q, value v" in read.read[0]
 
 
 def test_what_each_column_of_triples_is_taken_for_is_told(tmp_path: Path) -> None:
@@ -274,6 +395,21 @@ def test_any_graph_survives_being_written_by_pandas(
         table.to_csv(path, index=data.draw(st.booleans()), sep=sign)
     found = read_edges(path)
     assert {(found.names[a], found.names[b]) for a, b in found.edges} == set(pairs)
+
+
+def test_a_study_says_whether_a_file_has_a_heading_and_directions(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("x,y\na,b\na,c\nd,b\ne,b\n")
+    graph: dict[str, Any] = {"family": "edges", "file": "e.csv"}
+    study = {"name": "x", "graph": graph, "cells": [{"d_model": 4}], "context": {"length": 2}}
+    with pytest.raises(StudyError, match="heading: true"):
+        parse_study(study, homes=[tmp_path])
+    for keys, found in (
+        ({"heading": False}, (7, 5, 2)),
+        ({"heading": True}, (5, 4, 2)),
+        ({"heading": False, "undirected": True}, (7, 10, 3)),
+    ):
+        (cell,) = parse_study({**study, "graph": {**graph, **keys}}, homes=[tmp_path]).cells
+        assert (cell.m, cell.n_edges, cell.graph.degree) == found
 
 
 def test_items_are_counted_and_the_plan_says_what_was_read(tmp_path: Path) -> None:

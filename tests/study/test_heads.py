@@ -48,6 +48,17 @@ def test_constructions_are_listed_after_what_is_trained() -> None:
         parse([], [1])
 
 
+def test_what_is_wrong_with_one_of_several_models_is_said_at_its_place() -> None:
+    for model, said in (
+        ({"construction": "ours", "iterations": -1}, r"model\[1\]\.iterations: "),
+        ({"fil": "mine.py"}, r"model\[1\]: .*'file'"),
+        ("maxx", r"model\[1\]: .*'max'"),
+        ("value", r"model\[1\]: value"),
+    ):
+        with pytest.raises(StudyError, match=f"^study: {said}"):
+            parse(["max", model], [1])
+
+
 def test_heads_of_a_transformer_divide_d_model() -> None:
     parse("transformer", [1, 2, 4])
     with pytest.raises(StudyError, match=r"heads: .*12"):
@@ -58,6 +69,19 @@ def test_a_run_ends_at_a_check() -> None:
     parse("max", [1], training={"max_steps": 1000, "check_every": 500})
     with pytest.raises(StudyError, match=r"max_steps: 1000 .*600"):
         parse("max", [1], training={"max_steps": 1000, "check_every": 600})
+
+
+@pytest.mark.parametrize(("model", "m", "largest"), [("max", 9, 9), ("transformer", 9, 4)])
+def test_a_context_that_is_too_long_is_refused_with_the_longest(
+    model: str, m: int, largest: int
+) -> None:
+    cells = [{"m": m, "d_model": 12}]
+    parse(model, [1], cells=cells, context={"length": largest})
+    with pytest.raises(StudyError, match=rf"2 to {largest}$"):
+        parse(model, [1], cells=cells, context={"length": largest + 1})
+    small = [{"m": 2 if model == "transformer" else 1, "d_model": 12}]
+    with pytest.raises(StudyError, match=r"^(?!.*2 to)"):
+        parse(model, [1], cells=small, context={"length": 2})
 
 
 def test_a_context_needs_as_many_items() -> None:

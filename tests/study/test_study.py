@@ -50,6 +50,22 @@ def test_an_error_is_to_be_halved_where_no_target_is_written(
     assert study.search.seeds == given.get("seeds", 10)
 
 
+def test_binary_vectors_may_have_no_zeros_but_not_fewer() -> None:
+    cells = [{"m": 16, "d_model": 4}]
+    parse_study(document(cells=cells, embedding={"family": "binary", "density": 1.0}))
+    with pytest.raises(StudyError, match=r"density: 1\.01 .* at most 1$"):
+        parse_study(document(cells=cells, embedding={"family": "binary", "density": 1.01}))
+
+
+def test_studies_are_equal_if_they_ask_for_the_same() -> None:
+    one, other = parse_study(document()), parse_study(document(model="max"))
+    assert one == other
+    assert one.document != other.document
+    for parts in ({"model": "softmax"}, {"name": "y"}, {"search": {"seeds": 3}}):
+        assert parse_study(document(**parts)) != one
+    assert one != document()
+
+
 def test_the_base_grid_is_the_papers_with_table_2s_limits() -> None:
     study = load_study("base-grid")
     limits = {(cell.m, cell.d_model): cell.training.max_steps for cell in study.cells}
@@ -76,7 +92,7 @@ def test_dense_is_app_a_3s_sizes_and_degrees_with_the_papers_protocol() -> None:
     assert [cell.n_edges for cell in study.cells] == [128 * r for r in (1, 2, 4, 8, 16, 32)]
     for cell in study.cells:
         written = cell.model_dump(exclude={"m", "d_model"})
-        assert (cell.m, cell.d_model) == (128, 32)
+        assert (cell.m, cell.d_model, cell.scale) == (128, 32, cell.n_edges * 7 / 32)
         assert written | {"graph": PAPER["graph"]} == PAPER
         assert cell.graph.model_dump() == {"family": "regular", "degree": cell.graph.degree}
 
@@ -120,6 +136,17 @@ def test_an_override_of_the_degree_holds_in_every_cell_and_only_one_is_not_in_it
         (3, "m=128,d_model=32,degree=3"),
         (1, "m=128,d_model=32"),
     ]
+
+
+def test_a_study_is_written_back_in_its_order(tmp_path: Path) -> None:
+    text = "name: x\ncells:\n- m: 64\n  d_model: 16\nmodel: max\n"
+    (tmp_path / "x.yaml").write_text(text)
+    assert load_study(str(tmp_path / "x.yaml")).to_yaml() == text
+    written = load_study(str(tmp_path / "x.yaml"), ["model=softmax"]).to_yaml()
+    assert written == text.replace("max", "softmax")
+    (tmp_path / "x.yaml").write_text("name: x\n")
+    with pytest.raises(StudyError, match="cells: missing"):
+        load_study(str(tmp_path / "x.yaml"), ["model=softmax"])
 
 
 def test_an_override_holds_in_a_cell_that_has_a_value_of_its_own(tmp_path: Path) -> None:
@@ -295,6 +322,16 @@ def test_constructions_beside_training_are_made_once_for_every_step_limit() -> N
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_algorithm_5_alone_colours_evenly(number: int) -> None:
+    model = {"construction": number}
+    cells = [{"m": 64, "d_model": 64 if number == 3 else 16}]
+    embedding = {"family": "onehot"} if number == 3 else {}
+    (cell,) = parse_study(document(model=model, cells=cells, embedding=embedding)).cells
+    assert (cell.model, cell.construction.iterations) == (f"algorithm-{number}", 1000)
+    assert cell.construction.colouring == ("equitable" if number == 5 else "batched")
+
+
 def test_lists_of_rates_and_step_limits_are_every_combination() -> None:
     training = {"learning_rate": [1e-3, 3e-4], "max_steps": [40_000, 20_000]}
     study = parse_study(document(cells=[{"m": 64, "d_model": 16}], training=training))
@@ -348,7 +385,7 @@ def test_a_cell_has_a_threshold_for_each_of_its_step_limits(given: Any, limits: 
 def test_the_head_of_a_study_has_a_question_a_place_in_the_paper_and_a_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    head = "# Is it?\n# More. Paper: Fig. 1, of two. On two cores: 3 minutes.\nname: x\n"
+    head = "# Is it?\n# More. Paper: Fig. 1, of two. On two cores: 3 minutes.\nname: x\n\nname: y\n"
     monkeypatch.setattr(shipped, "shipped_text", lambda _: head)
     told = {"question": "Is it?", "paper": "Fig. 1, of two", "on two cores": "3 minutes"}
     assert about("quickstart") == {"study": "quickstart", "cells": 6, **told}

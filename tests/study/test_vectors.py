@@ -91,10 +91,24 @@ def test_every_form_of_a_table_is_read_as_that_table(name: str, tmp_path: Path) 
 
 
 def test_a_folder_holds_the_table_of_its_model(tmp_path: Path) -> None:
-    save_file({"emb": TABLE}, tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(read_vectors(tmp_path).rows, TABLE)
+    save_file({"emb": TABLE[::-1].copy()}, tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(read_vectors(tmp_path).rows, TABLE[::-1])
     shards(tmp_path / "model.safetensors.index.json")
     np.testing.assert_array_equal(read_vectors(tmp_path).rows, TABLE)
+
+
+def test_a_table_is_found_in_any_of_its_shards_by_its_name(tmp_path: Path) -> None:
+    tables = {name: TABLE + i for i, name in enumerate("abc")}
+    for name, table in tables.items():
+        save_file({name: table}, tmp_path / f"{name}.safetensors")
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in tables}}))
+    for name, table in tables.items():
+        np.testing.assert_array_equal(read_vectors(path, name).rows, table)
+    with pytest.raises(ValueError, match=r"several .* a, b, c$"):
+        read_vectors(path)
+    with pytest.raises(ValueError, match=r"'d'.* a, b, c$"):
+        read_vectors(path, "d")
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -109,6 +123,8 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "torn.txt": (lambda path: path.write_text(text(WORDS, "41 12\n")), "41"),
     "ragged.txt": (lambda path: path.write_text(text(WORDS) + "x 0.5 0.25\n"), "row 40"),
     "empty.txt": (lambda path: path.write_text("\n"), "no vectors"),
+    "both.parquet": (LISTS.assign(other=list(TABLE)).to_parquet, "emb, other"),
+    "named.parquet": (LISTS.assign(other=WORDS).to_parquet, "id, emb, other"),
     "words.parquet": (LISTS[["id"]].assign(other=WORDS).to_parquet, "columns"),
 }
 
@@ -119,6 +135,54 @@ def test_what_holds_no_table_of_finite_numbers_is_refused(name: str, tmp_path: P
     write(tmp_path / name)
     with pytest.raises(Exception, match=said):
         read_vectors(tmp_path / name)
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "-inf", "+Inf"])
+def test_a_first_number_that_is_not_finite_is_no_name(word: str, tmp_path: Path) -> None:
+    rows = text().splitlines()
+    rows[3] = " ".join([word, *rows[3].split()[1:]])
+    (tmp_path / "v.txt").write_text("\n".join(rows))
+    with pytest.raises(ValueError, match="row 3 "):
+        read_vectors(tmp_path / "v.txt")
+
+
+def test_words_of_word2vec_may_be_numbers_as_all_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("3 2\n7 1 2\n1.5 3 4\n9 5 6\n")
+    found = read_vectors(tmp_path / "v.txt")
+    assert (found.names, found.rows.tolist()) == (["7", "1.5", "9"], [[1, 2], [3, 4], [5, 6]])
+
+
+def test_columns_of_whole_numbers_are_vectors_too(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+    frame.to_parquet(tmp_path / "v.parquet")
+    found = read_vectors(tmp_path / "v.parquet")
+    assert (found.names, found.rows.tolist()) == (None, [[1, 3], [2, 4]])
+    frame.assign(c=[0.5, 0.25]).drop(columns="b").to_parquet(tmp_path / "v.parquet")
+    found = read_vectors(tmp_path / "v.parquet")
+    assert (found.names, found.rows.tolist()) == (["1", "2"], [[0.5], [0.25]])
+
+
+PLAIN = {  # text, names and vectors
+    "1 2\n3 4\n": (None, [[1, 2], [3, 4]]),
+    "0 1 2\n3 4 5\n": (None, [[0, 1, 2], [3, 4, 5]]),
+    "1,0.5\n2,0.25\n": (None, [[1, 0.5], [2, 0.25]]),
+    "1,0.5,0\n2,0.25,1\n": (["1", "2"], [[0.5, 0], [0.25, 1]]),
+    "0,1,2\n3,4,5\n": (None, [[3, 4, 5]]),
+    "1,2,3\n0.5,4,5\n": (None, [[0.5, 4, 5]]),
+    "2,3,4\n3,4,5\n": (None, [[2, 3, 4], [3, 4, 5]]),
+    ",1,2\nw,4,5\n": (["w"], [[4, 5]]),
+    "word,x\nw,4\nv,5\n": (["w", "v"], [[4], [5]]),
+    "id,x,y\n7,1,2\n9,3,4\n": (["7", "9"], [[1, 2], [3, 4]]),
+    "Unnamed: 0,x,y\n7,1,2\n9,3,4\n": (["7", "9"], [[1, 2], [3, 4]]),
+    "x,y,z\n7,1,2\n9,3,4\n": (None, [[7, 1, 2], [9, 3, 4]]),
+}
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_names_and_headings_are_told_from_numbers_by_one_rule(text: str, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(text)
+    found = read_vectors(tmp_path / "v.csv")
+    assert (found.names, found.rows.tolist()) == PLAIN[text]
 
 
 def study(folder: Path, **embedding: Any) -> dict[str, Any]:
@@ -145,7 +209,8 @@ def test_items_take_the_first_rows_or_those_that_are_listed(folder: Path) -> Non
     (folder / "order.txt").write_text("\n".join(map(str, order)))
     cell = cell_of(folder, study(folder, rows="order.txt"))
     np.testing.assert_array_equal(sample_embedding(cell, 0), TABLE[order[:16]])
-    assert cell.cell_id == cell_of(folder, study(folder, rows="order.txt")).cell_id
+    np.save(folder / "order.npy", order)
+    assert cell.cell_id == cell_of(folder, study(folder, rows="order.npy")).cell_id
     assert cell.cell_id != cell_of(folder, study(folder)).cell_id
 
 
@@ -168,6 +233,11 @@ def test_the_items_of_an_edge_list_take_the_rows_of_their_names(folder: Path) ->
     (folder / "names.txt").write_text("\n".join(["other", *WORDS[1:]]))
     document["embedding"]["names"] = "names.txt"
     with pytest.raises(StudyError, match=r"1 items .*'w0'"):
+        cell_of(folder, document)
+    (folder / "names.txt").write_text("\n".join(WORDS))
+    (folder / "order.txt").write_text("\n".join(map(str, range(40))))
+    document["embedding"]["rows"] = "order.txt"
+    with pytest.raises(StudyError, match=r"40 items .* rows"):
         cell_of(folder, document)
 
 
@@ -194,7 +264,7 @@ def test_null_is_the_last_row_or_the_one_that_is_named(folder: Path) -> None:
     np.testing.assert_array_equal(rows[-1], TABLE[20])
     for wrong in (3, 40):
         document["embedding"]["null_row"] = wrong
-        with pytest.raises(StudyError, match=f"null_row: {wrong} "):
+        with pytest.raises(StudyError, match=f"null_row: {wrong} .* 39"):
             cell_of(folder, document)
     with pytest.raises(StudyError, match=r"null_row: .*transformer"):
         cell_of(folder, study(folder, null_row=20))
@@ -220,6 +290,13 @@ def test_rows_are_centred_then_whitened_then_brought_to_length_1() -> None:
     np.testing.assert_allclose(again, white, atol=1e-4)
     unit = prepared(rows, 39, centre=True, whiten=True, normalise=True)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=1e-5)
+    tiny = prepared(TABLE * 1e-4, 40, centre=False, whiten=True, normalise=False)
+    plain = prepared(TABLE, 40, centre=False, whiten=True, normalise=False)
+    np.testing.assert_allclose(tiny, plain, atol=1e-4)
+    assert tiny.dtype == np.float32
+    flat = np.column_stack([TABLE[:, :-1], TABLE[:, 0]])
+    with pytest.raises(ValueError, match="whiten"):
+        prepared(flat, 40, centre=False, whiten=True, normalise=False)
     untouched = prepared(TABLE, 40, centre=False, whiten=False, normalise=False)
     np.testing.assert_array_equal(untouched, TABLE)
     with pytest.raises(ValueError, match="whiten"):
@@ -247,6 +324,21 @@ def test_a_study_names_two_tables_by_their_files_and_prepares_each_as_it_says(
         assert {way for way, said in keys.items() if said == "True"} == {*one} - {"file"}
 
 
+def test_a_table_beside_made_vectors_is_named_by_its_family_and_file_alone(folder: Path) -> None:
+    vectors = study(folder)["embedding"]
+    document = study(folder) | {"embedding": [{}, vectors, vectors | {"shuffle": True}]}
+    found = parse_study(document, homes=[folder])
+    added = [{*part.split(",")} for part in found.differences.values()]
+    file = {"family=vectors", "file=v.npy"}
+    assert added == [{""}, file, file | {"shuffle=True"}]
+    stored = found.model_copy(update={"files": {}})
+    assert [{*part.split(",")} & {"family=vectors"} for part in stored.differences.values()] == [
+        set(),
+        {"family=vectors"},
+        {"family=vectors"},
+    ]
+
+
 def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
     with pytest.raises(StudyError, match=r"embedding.file: .*v.npy: .* 12 numbers"):
         cell_of(folder, study(folder) | {"cells": [{"m": 16, "d_model": 16}]})
@@ -257,6 +349,9 @@ def test_rows_that_do_not_fit_the_items_are_refused(folder: Path) -> None:
         cell_of(folder, study(folder, rows="order.txt"))
     (folder / "order.txt").write_text("40\n" + "\n".join(map(str, range(30))))
     with pytest.raises(StudyError, match=r" 39"):
+        cell_of(folder, study(folder, rows="order.txt"))
+    (folder / "order.txt").write_text("0.5\n" + "\n".join(map(str, range(30))))
+    with pytest.raises(StudyError, match=r"order.txt: "):
         cell_of(folder, study(folder, rows="order.txt"))
     with pytest.raises(StudyError, match="tensor: 'emb'"):
         cell_of(folder, study(folder, tensor="emb"))
