@@ -32,13 +32,11 @@ class Side:
 
     Attributes:
         name: what a table calls it.
-        apart_by: the key of a cell in which the sides differ, if they are of one study.
     """
 
     name: str
     results: StudyResults
     cells: Sequence[Cell]
-    apart_by: str = ""
 
 
 def sides_by(results: StudyResults, key: str) -> list[Side]:
@@ -56,7 +54,7 @@ def sides_by(results: StudyResults, key: str) -> list[Side]:
         differ = sorted(_telling(study, study.cells))
         valid = f"; valid: {', '.join(differ)}" if differ else ""
         raise StudyError(f"--by {key}: the cells of {study.name} do not differ in it{valid}")
-    return [Side(value, results, cells, full) for value, cells in groups.items()]
+    return [Side(value, results, cells) for value, cells in groups.items()]
 
 
 def compare(sides: Sequence[Side]) -> pd.DataFrame:
@@ -96,12 +94,11 @@ def _partners(first: Side, second: Side) -> Iterable[tuple[Cell, Cell]]:
         alike = [cell for cell in first.cells if cell.name == one.name]
         others = [cell for cell in second.cells if cell.name == one.name]
         telling = _telling(first.results.study, alike) | _telling(second.results.study, others)
-        alike_in = telling - {first.apart_by}
         own, theirs = first.results.study.keys_of(one), second.results.study.keys_of
         same = [
             other
             for other in others
-            if all(theirs(other).get(key) == own.get(key) for key in alike_in)
+            if all(theirs(other).get(key) == own.get(key) for key in telling)
         ]
         if len(same) == 1:
             yield one, same[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rgr_dist.analysis.embeddings import embeddings, finding, geometry, of_rows
+from rgr_dist.analysis.figures import style
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import page_of, sections
 from rgr_dist.analysis.tables import best
@@ -38,6 +39,34 @@ def results_of(widths: dict[int, list[int]], heads: dict[int, int]) -> StudyResu
 def test_trained_embeddings_are_told_by_their_widths_beside_the_frozen_ones() -> None:
     results = results_of({0: [40, 20, 12], 1: [8, 6, 4]}, {0: 2, 1: 1})
     assert re.findall(r"[0-9–]+", finding(results)) == ["4–8", "1", "12–40", "3"]
+
+
+def test_trained_and_frozen_embeddings_are_two_lines_through_their_widths() -> None:
+    widths = {0: [40, 20, 12], 1: [8, 6, 4]}
+    results = results_of(widths, {0: 2, 1: 1})
+    (ax,) = sections(results)[0].figures[0].draw(width=3.3).figure.axes
+    lines = {
+        words.get_text(): (line.get_linestyle(), line.get_ydata().tolist())
+        for words, line in zip(
+            ax.texts, [one for one in ax.get_lines() if len(one.get_xdata()) == 3], strict=True
+        )
+    }
+    assert lines == {"trained": ("-", widths[1][::-1]), "frozen": ("--", widths[0][::-1])}
+
+
+def test_a_kind_of_rows_of_which_nothing_passes_has_an_arrow_at_its_bound() -> None:
+    results = made("rows")
+    figure = sections(results)[0].figures[0]
+    axes, table = figure.canvas().axes, best(results)
+    assert "arrow" in figure.caption
+    for ax, (_, own) in zip(axes, table.groupby("max_steps"), strict=True):
+        shown = own["D_K"].fillna(own["D_K_low"]).astype(float)
+        marked = [
+            float(line.get_ydata()[0])
+            for line in ax.get_lines()
+            if str(line.get_gid() or "").startswith(style.TIP)
+        ]
+        assert sorted(marked) == sorted(shown)
 
 
 def test_shared_embeddings_are_told_by_where_several_heads_are_best() -> None:

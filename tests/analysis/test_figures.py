@@ -145,6 +145,25 @@ def test_somebody_elses_axes_are_drawn_into() -> None:
         figures_named(results, ["nope"])
 
 
+@pytest.mark.parametrize(
+    "kind", ["twelve", "step limits", "equal edges", "transformer", "layers", "shared", "kinds"]
+)
+def test_every_figure_can_be_drawn_into_axes_that_are_given(kind: str) -> None:
+    for figure in figures(made(kind)).values():
+        own = figure.canvas()
+        canvas = Canvas(figsize=tuple(own.get_size_inches()))
+        given = np.ravel(canvas.subplots(1, figure.panels))
+        assert figure.canvas(ax=given if len(given) > 1 else given[0]) is canvas
+        for ours, theirs in zip(given, own.axes, strict=True):
+            assert marks(ours) == marks(theirs)
+            for one, other in zip(ours.get_lines(), theirs.get_lines(), strict=True):
+                np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+                assert one.get_linewidth() == other.get_linewidth() < 2
+            assert len(ours.texts) == len(theirs.texts)
+            assert ours.get_title() == theirs.get_title()
+        assert any(map(marks, given))
+
+
 @pytest.mark.parametrize("width", [style.COLUMN, style.WIDE])
 def test_files_have_the_width_of_a_papers_column_or_two(width: float) -> None:
     figure = figures(made("thresholds"))["curves"]

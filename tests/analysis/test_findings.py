@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from rgr_dist.analysis.findings import caveat, finding, noise_sentence, which_law
+from rgr_dist.analysis.growth import groups
+from rgr_dist.analysis.layers import costs
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.tables import best
 from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
+from tests.analysis.studies import made
 from tests.analysis.test_growth import GRID, of_law, study_of
 
 INTERVAL = re.compile(r"\[[^\]]+( to |–)[^\]]+\]")
@@ -78,6 +85,69 @@ def test_one_cell_and_a_few_have_a_finding_without_a_law() -> None:
     few = finding(of_law(study_of(GRID[:2])))
     assert str(of_law(study_of(GRID[:1])).thresholds["D_K"].min())[:2] in one
     assert all(len(words.split()) <= 20 for words in (one, few))
+
+
+def of_lengths(lengths: list[int]) -> StudyResults:
+    """Cells of one size, whose contexts are of these lengths and D_K twice as much."""
+    cells = [{"m": 64, "d_model": 16, "context": {"length": length}} for length in lengths]
+    study = parse_study({"name": "x", "cells": cells, "search": {"heads": [1, 2]}})
+    rows = [made_up.threshold_row(cell, 2, cell.context.length) for cell in study.cells]
+    return made_up.results_of(study, [], rows)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_of_a_few_cells_the_width_of_each_is_told(n: int) -> None:
+    results = of_lengths([4, 8, 16][:n])
+    told = finding(results)
+    for row in best(results).to_dict("records"):
+        assert f"{row['D_K']} at {row['cell']}" in told
+
+
+def test_cells_of_one_scale_are_told_by_the_least_and_the_largest_width() -> None:
+    numbers = re.findall(r"\d+", finding(of_lengths([16, 4, 32, 8])))
+    assert numbers == ["8", "64", "4"]
+
+
+def test_the_gain_of_longer_training_is_a_geometric_mean_with_a_t_interval() -> None:
+    results = longer([4000, 16_000])
+    by_limit = best(results).pivot(index=["m", "d_model"], columns="max_steps", values="D_K")
+    logs = [math.log(row[16_000] / row[4000]) for _, row in by_limit.iterrows()]
+    low, high = stats.t.interval(0.95, len(logs) - 1, np.mean(logs), stats.sem(logs))
+    falls = [round(-100 * math.expm1(end)) for end in (np.mean(logs), high, low)]
+    numbers = re.findall(r"[\d,]*\d", finding(results))
+    assert [*map(int, numbers[:3])] == falls
+    assert numbers[3:] == ["4,000", "16,000", f"{len(logs)}"]
+
+
+def test_without_a_second_seed_the_best_accuracy_is_told() -> None:
+    study = split().study
+    scores = {(1, 8): 0.5, (2, 4): 0.61, (4, 4): 0.74, (1, 16): 0.68}
+    runs = [
+        made_up.run_row(study.cells[0], h, d_k, 0, score, null_rate=0.0)
+        for (h, d_k), score in scores.items()
+    ]
+    told = finding(made_up.results_of(study, runs, []))
+    assert re.findall(r"[\d.]*\d", told) == ["64", "16", "4", "16", "0.740"]
+
+
+def test_the_best_layer_beside_the_next_by_relations_per_cached_number() -> None:
+    results = made("layers")
+    table = costs(results)
+    table = table[table["max_steps"] == 20_000].pivot(index="m", columns="model")["per_cached"]
+    logs = np.log(table["multi_query"].astype(float) / table["max"].astype(float))
+    sign = 1 if logs.mean() > 0 else -1
+    told = finding(results)
+    assert told.startswith("multi_query" if sign > 0 else "max")
+    assert f"{math.exp(sign * logs.mean()):.3g}" in told
+    assert told.endswith(f"{len(logs)} sizes.")
+
+
+def test_the_sentence_on_noise_has_the_laws_scatter_and_the_seeds() -> None:
+    searched = made_up.search_all(made_up.study_of(GRID[:6]))
+    (group,) = (one for one in groups(searched) if one.max_steps is None)
+    assert group.noise is not None
+    shares = [f"{100 * share:.0f}" for share in (group.laws[0].scatter, group.noise)]
+    assert re.findall(r"(\d+) %", noise_sentence(searched)) == shares
 
 
 def test_the_laws_are_weighed_only_where_cells_are_enough() -> None:

@@ -65,7 +65,15 @@ def test_a_cell_lies_between_the_sides_of_its_certificate_or_above_its_bound() -
     assert (found["D_K_fails"] == found["D_K"] - found["h_star"]).all()
     beyond = table[table["D_K"].isna()]
     assert len(beyond) == 2
+    assert (beyond["D_K_fails"] == of_bound(beyond) - 1).all()
+    assert beyond["ratio"].isna().all()
+    assert (found["ratio"] == found["D_K"] / found["scale"]).all()
     assert np.isinf(beyond["D_K_passes"].astype(float)).all()
+
+
+def of_bound(table: pd.DataFrame) -> Any:
+    """What ``of_law`` says that cells without a threshold need at least."""
+    return np.floor(0.7 * table["scale"].astype(float))
 
 
 def test_protocols_and_step_limits_are_never_pooled() -> None:
@@ -135,16 +143,31 @@ def test_predictions_of_measured_sizes_hold_what_was_measured() -> None:
 def test_no_head_count_is_advised_that_only_an_easier_cell_had() -> None:
     results = of_law(study_of(GRID), power=1.3)
     measured = main_cells(results)
-    for m, d_model in ((100, 20), (300, 48), (64, 16), (500, 17), (5000, 16)):
-        at = pd.DataFrame({"m": [m], "d_model": [d_model], "n_edges": [m]})
+    sizes = [(100, 20, 100), (300, 48, 300), (500, 17, 500), (5000, 16, 5000), (100, 32, 290)]
+    for m, d_model, edges in [*sizes, *((m, d_model, m) for m, d_model in GRID)]:
+        at = pd.DataFrame({"m": [m], "d_model": [d_model], "n_edges": [edges]})
         row = predictions(results, at).iloc[0]
-        harder = measured[
-            (measured["m"] / measured["d_model"] >= m / d_model)
-            & (measured["m"] * np.log(measured["m"]) / measured["d_model"] ** 2
-               >= m * math.log(m) / d_model**2)
-        ]  # fmt: skip
-        assert pd.isna(row["h"]) == pd.isna(row["d_k"]) == harder.empty
-        assert harder.empty or row["h"] in set(harder["h_star"])
+        hard = (edges / d_model, edges * math.log(m) / d_model**2)
+        harder = sorted(
+            (one["m"] / one["d_model"], one["m"] * math.log(one["m"]) / one["d_model"] ** 2, h)
+            for one in measured.to_dict("records")
+            if pd.notna(h := one["h_star"])
+        )
+        h_star = [h for *own, h in harder if own[0] >= hard[0] and own[1] >= hard[1] - 1e-12]
+        assert pd.isna(row["h"]) == pd.isna(row["d_k"]) == (not h_star)
+        assert not h_star or row["h"] == h_star[0]
+        assert not h_star or row["d_k"] == math.ceil(row["D_K"] / h_star[0])
+
+
+def test_a_size_is_inside_if_each_measure_of_it_is() -> None:
+    results = of_law(study_of([(64, 16), (128, 16), (128, 32), (256, 32)]))
+    sizes = {(64, 16, 64): True, (100, 20, 100): True, (63, 16, 63): False, (257, 32, 257): False}
+    sizes |= {(128, 15, 128): False, (128, 33, 128): False, (64, 32, 64): False}
+    sizes |= {(128, 32, 512): False, (256, 16, 256): False, (256, 32, 256): True}
+    at = pd.DataFrame([*sizes], columns=["m", "d_model", "n_edges"])
+    told = predictions(results, at)
+    ours = told[told["D_K_low"].notna()].drop_duplicates(["m", "d_model", "n_edges"])
+    assert ours["inside"].tolist() == [*sizes.values()]
 
 
 def test_a_study_without_a_law_predicts_nothing() -> None:
