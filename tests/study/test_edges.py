@@ -308,9 +308,9 @@ def test_two_edges_that_turn_each_other_are_no_heading(tmp_path: Path) -> None:
 
 def test_a_heading_of_triples_is_told_by_keys_and_queries_or_by_the_study(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("a,q,new\nb,q,v\na,q,new\nb,r,v\n")
+    path.write_text("a,q,new\nb,q,v\nb,r,v\na,r,v\na,r,v\n")
     found = read_triples(path)
-    assert (len(found.triples), found.triples.dtype) == (3, np.int32)
+    assert (len(found.triples), found.triples.dtype) == (4, np.int32)
     assert ["key" in found.told, "1 that occur again" in found.told] == [False, True]
     path.write_text("new,q,v\nb,q,v\nb,r,v\n")
     with pytest.raises(ValueError, match="heading: true"):

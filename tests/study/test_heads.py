@@ -29,7 +29,7 @@ def test_algorithm_5_needs_a_head_for_each_edge_that_leaves_or_enters_an_item(
     parse({"construction": 5}, [3, 4], graph=regular)
     with pytest.raises(StudyError, match=r"heads: .*3"):
         parse({"construction": 5}, [2, 4], graph=regular)
-    (tmp_path / "e.csv").write_text("source,target\na,d\nb,d\nc,d\na,b\n")
+    (tmp_path / "e.csv").write_text("source,target\na,d\nb,d\nc,d\na,b\nb,c\n")
     graph = {"family": "edges", "file": str(tmp_path / "e.csv")}
     parse({"construction": 5}, [3], graph=graph)
     with pytest.raises(StudyError, match=r"heads: .*3"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rgr_dist import paper
 from rgr_dist.study import shipped
-from rgr_dist.study.errors import StudyError
+from rgr_dist.study.errors import StudyError, as_written
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.shipped import about
@@ -55,6 +55,12 @@ def test_binary_vectors_may_have_no_zeros_but_not_fewer() -> None:
     parse_study(document(cells=cells, embedding={"family": "binary", "density": 1.0}))
     with pytest.raises(StudyError, match=r"density: 1\.01 .* at most 1$"):
         parse_study(document(cells=cells, embedding={"family": "binary", "density": 1.01}))
+
+
+def test_a_value_of_a_study_is_shown_in_at_most_sixty_characters() -> None:
+    assert as_written("x" * 58) == f"'{'x' * 58}'"
+    assert as_written("x" * 59) == f"'{'x' * 56}…"
+    assert as_written({"a": [1, None, "é"]}) == '{"a": [1, null, "\\u00e9"]}'
 
 
 def test_studies_are_equal_if_they_ask_for_the_same() -> None:
