@@ -23,5 +23,5 @@ def make_task(run: Run, device: torch.device, dtype: torch.dtype, anew: bool = F
     if record.loss == "messages":
         return Value(run, device, dtype)
     if run.cell.training.embeddings == "trained":
-        return SharedEdges(run, device, dtype, anew)
+        return SharedEdges(run, device, dtype)
     return Edges(run, device, dtype, anew)

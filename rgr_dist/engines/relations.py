@@ -32,11 +32,9 @@ class SharedEdges(TorchTask):
         order: the relations in the order in which a check asks them.
     """
 
-    def __init__(
-        self, run: Run, device: torch.device, dtype: torch.dtype, anew: bool = False
-    ) -> None:
+    def __init__(self, run: Run, device: torch.device, dtype: torch.dtype) -> None:
         count = run.cell.training.relations
-        self.relations = [Edges(run, device, dtype, anew, relation) for relation in range(count)]
+        self.relations = [Edges(run, device, dtype, relation=one) for one in range(count)]
         self.order, self.block, self.data = [*range(count)], max(10, 250 // count), {}
         first, own = self.relations[0], [one.theta for one in self.relations]
         self.may_compile = first.may_compile

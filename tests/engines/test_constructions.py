@@ -37,6 +37,14 @@ def test_a_run_is_scored_on_every_pair_of_the_task_that_a_trained_run_has() -> N
     assert outcome.tau == weights["tau"]
 
 
+def test_no_more_projections_are_made_than_a_study_says() -> None:
+    study = parse_study(study_of({"construction": "ours", "iterations": 2}))
+    (outcome,) = ConstructionEngine().train([Run(cell=study.cells[0], h=1, d_k=2, seed=0)])
+    assert outcome.steps == 2
+    assert outcome.score is not None
+    assert outcome.score < 1
+
+
 def test_a_layer_that_errs_has_the_f1_of_all_pairs() -> None:
     cell = Cell(model="algorithm-1", m=64, d_model=16)
     (outcome,) = make_engine("auto", model="algorithm-1").train(
