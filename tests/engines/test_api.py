@@ -13,6 +13,7 @@ from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_eng
 from rgr_dist.models.f1 import f1_cannot_exceed
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.study_file import parse_study
 
 
 def stops_at(cell: Cell, scores: Sequence[float | None]) -> int | None:
@@ -38,6 +39,15 @@ def test_a_score_stops_after_enough_checks_in_a_row_above(
     cell = Cell(model=model, m=64, d_model=16, training={"patience": 3, "stop_score": 0.95})
     assert Checks(cell).above(1) == 0.95
     assert stops_at(cell, scores) == expected
+
+
+def test_a_layer_of_facts_stops_at_the_first_check_without_an_error() -> None:
+    database = {"family": "function", "keys": 6, "queries": 2, "values": 3}
+    document = {"name": "x", "model": "facts", "database": database, "cells": [{"d_model": 4}]}
+    search = {"mode": "grid", "heads": [1], "D_K": [4]}
+    (cell,) = parse_study({**document, "search": search}).cells
+    assert stops_at(cell, [0.5, 0.999, 1.0, 0.5]) == 3
+    assert stops_at(cell, [0.5, 0.999, None]) is None
 
 
 @pytest.mark.parametrize(

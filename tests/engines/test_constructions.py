@@ -41,6 +41,7 @@ def test_no_more_projections_are_made_than_a_study_says() -> None:
     study = parse_study(study_of({"construction": "ours", "iterations": 2}))
     (outcome,) = ConstructionEngine().train([Run(cell=study.cells[0], h=1, d_k=2, seed=0)])
     assert outcome.steps == 2
+    assert outcome.seconds > 0
     assert outcome.score is not None
     assert outcome.score < 1
 

@@ -14,7 +14,10 @@ from rgr_dist.engines.compiled import CompiledEngine
 from rgr_dist.engines.make_task import make_task
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.engines.tasks import Edges, ErrorScorer, F1Scorer, TorchTask
-from tests.engines.shapes import assert_close, same
+from rgr_dist.models.layer import make_layer
+from rgr_dist.models.module import ModuleLayer
+from rgr_dist.problem.streams import Stream
+from tests.engines.shapes import assert_close, runs_of, same
 from tests.engines.test_laws import TASKS
 from tests.engines.test_layers import LAYERS, run_of, study_of
 
@@ -70,6 +73,31 @@ def test_a_module_of_torch_takes_the_steps_of_the_reference() -> None:
     engine, run = CompiledEngine(), run_of(study)
     assert engine.lane(run).program is None
     assert engine.name != "compiled"
+
+
+def test_a_program_serves_every_seed_and_no_other_size() -> None:
+    cpu, keys = torch.device("cpu"), []
+    for task, runs in TASKS.items():
+        own = [make_task(run, cpu, torch.float32) for run in runs((0, 3))]
+        assert own[0].key == own[1].key, task
+        keys.append(own[0].key)
+    for relations in (2, 3):
+        run = runs_of((16, 8, 5, 2, 3), (0,), embeddings="trained", relations=relations)[0]
+        keys.append(make_task(run, cpu, torch.float32).key)
+    assert len({*keys}) == len(keys)
+
+
+def test_a_module_starts_from_the_stream_of_its_seed_in_the_type_of_its_engine() -> None:
+    study = study_of(str(LAYERS / "keeps_its_map.py"), d_model=8)
+    run = run_of(study)
+    stream = Stream.of(run.cell.problem_json, "module", run.seed, 0)
+    expected = make_layer(run, (stream.key0 << 32) | stream.key1, anew=True)
+    assert isinstance(expected, ModuleLayer)
+    for dtype in (torch.float32, torch.float64):
+        made = Edges(run, torch.device("cpu"), dtype, anew=True)
+        for name, p in expected.theta.items():
+            assert made.theta[name].dtype == dtype
+            assert torch.equal(made.theta[name], p.to(dtype))
 
 
 def test_a_check_notes_the_wrong_pairs_of_each_context() -> None:
