@@ -40,7 +40,7 @@ def finding(results: StudyResults) -> str:
     """
     study = results.study
     if compares_layers(study):
-        return _layers(costs(results)) or _no_threshold(best(results))
+        return _layers(costs(results)) or _by_layer(best(results))
     if study.record.finds == "accuracy":
         return _accuracy(accuracy(results))
     if compares_embeddings(study) and (told := of_embeddings(results)):
@@ -168,6 +168,17 @@ def _layers(table: pd.DataFrame) -> str:
     )
     over = plural(len(gap), "size")
     return f"{first} holds {times} times {second}'s relations per cached number, over {over}."
+
+
+def _by_layer(table: pd.DataFrame) -> str:
+    """In how many cells each layer has a threshold, where no two layers can be compared."""
+    found = table["D_K"].notna()
+    if not found.any():
+        return _no_threshold(table)
+    so_far = " so far" * bool((table["status"] == "open").any())
+    each = found.groupby(table["model"], sort=False)
+    told = [f"{own.sum()} of {plural(len(own), 'cell')} of {model}" for model, own in each]
+    return f"A width passes in {', '.join(told)}{so_far}."
 
 
 def main_group(results: StudyResults) -> Group | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -19,6 +20,7 @@ from rgr_dist.study.study_file import parse_study
 from tests.analysis import made_up
 from tests.analysis.studies import made
 from tests.analysis.test_growth import GRID, of_law, study_of
+from tests.analysis.test_layers import study_of as layers_of
 
 INTERVAL = re.compile(r"\[[^\]]+( to |–)[^\]]+\]")
 
@@ -140,6 +142,21 @@ def test_the_best_layer_beside_the_next_by_relations_per_cached_number() -> None
     assert told.startswith("multi_query" if sign > 0 else "max")
     assert f"{math.exp(sign * logs.mean()):.3g}" in told
     assert told.endswith(f"{len(logs)} sizes.")
+
+
+@pytest.mark.parametrize("passing", [True, False])
+def test_a_layer_that_passes_nowhere_does_not_hide_one_that_passes(passing: bool) -> None:
+    study = layers_of(["max", {"zoo": "multi_query"}])
+    rows = []
+    for cell, h in itertools.product(study.cells, study.search.heads):
+        is_found = passing and cell.layer is None and cell.m == 16
+        own = {} if is_found else {"status": "censored", "D_K_low": 50}
+        row = made_up.threshold_row(cell, h, 5 if is_found else None, **own)
+        rows.append(row | {"model": cell.model_name})
+    runs = [made_up.run_row(cell, 1, 5, 0, 0.9) for cell in study.cells]
+    told = finding(made_up.results_of(study, runs, rows))
+    assert re.findall(r"\d+", told) == (["8", "12", "0", "12"] if passing else ["24"])
+    assert passing == ("max" in told) == ("multi_query" in told)
 
 
 def test_the_sentence_on_noise_has_the_laws_scatter_and_the_seeds() -> None:
